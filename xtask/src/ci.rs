@@ -59,9 +59,9 @@ const STEPS: [Step; 7] = [
 pub(crate) fn run(root: &Root, args: &CiArgs) -> Result<(), TaskError> {
     let start = Instant::now();
     let mut done = Vec::new();
-    let wanted =
+    let requested =
         |step: &Step| args.only.is_empty() || args.only.iter().any(|name| name == step.name);
-    for step in STEPS.into_iter().filter(wanted) {
+    for step in STEPS.into_iter().filter(requested) {
         println!("\n== ci: {}", step.name);
         let begun = Instant::now();
         let outcome = (step.run)(root);

@@ -69,16 +69,16 @@ impl Call {
 
     /// Shows the command, runs it with this program's streams, and fails when it does.
     pub(crate) fn run(&self) -> Result<(), TaskError> {
-        eprintln!("$ {}", self.shown());
+        eprintln!("$ {}", self.display());
         let status = self.command().status().map_err(|source| TaskError::Spawn {
-            command: self.shown(),
+            command: self.display(),
             source,
         })?;
         if status.success() {
             Ok(())
         } else {
             Err(TaskError::Failed {
-                command: self.shown(),
+                command: self.display(),
                 status,
             })
         }
@@ -113,7 +113,7 @@ impl Call {
     /// Shows the command and starts it at the head of a process group of its own, writing into `log`. It does not
     /// outlive the thread that started it, however that ends; so call this from the main one.
     pub(crate) fn start_group(&self, log: &File) -> Result<Child, TaskError> {
-        eprintln!("$ {} &", self.shown());
+        eprintln!("$ {} &", self.display());
         let tied = Self {
             program: "setpriv".into(),
             args: ["--pdeathsig", "KILL", "--"].map(OsString::from).to_vec(),
@@ -132,13 +132,13 @@ impl Call {
                 .spawn()
         };
         started().map_err(|source| TaskError::Spawn {
-            command: tied.shown(),
+            command: tied.display(),
             source,
         })
     }
 
     /// The command line as a person would type it.
-    pub(crate) fn shown(&self) -> String {
+    pub(crate) fn display(&self) -> String {
         let program = PathBuf::from(&self.program);
         let program = program.file_name().unwrap_or(&self.program);
         let words = std::iter::once(program).chain(self.args.iter().map(OsString::as_os_str));

@@ -272,12 +272,13 @@ fn judge_statements<'p>(
     let expected = statements(&change, &commit, &tree)
         .map_err(|error| Finding::error(SUBJECT_DIFFERS, name, error.to_string()))?;
     if first.payload != expected[0] {
-        let says = first
+        let message = first
             .statement
             .digest("commit", "gitCommit")
             .unwrap_or_default();
-        let hint =
-            format!("the statement is about the commit {says:?}, or about another tree or patch");
+        let hint = format!(
+            "the statement is about the commit {message:?}, or about another tree or patch"
+        );
         return Err(Finding::error(SUBJECT_DIFFERS, name, hint));
     }
     let is_summary = |(other, expected): (&SignedStatement<'_>, &Vec<u8>)| {

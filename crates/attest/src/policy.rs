@@ -394,7 +394,7 @@ mod tests {
     #[test]
     fn invalid_policy_is_refused_with_reason() {
         let signer = format!("[[signers]]\nname = \"ci\"\nkey = \"{KEY}\"\n");
-        for (text, shown) in [
+        for (text, content) in [
             ("version = 1".to_owned(), "names no key"),
             (format!("version = 2\n{signer}"), "version 2 is unknown"),
             (signer.clone(), "missing field `version`"),
@@ -455,7 +455,7 @@ mod tests {
             ),
         ] {
             let error = parse(&text).unwrap_err();
-            assert!(error.contains(shown), "{text}: {error}");
+            assert!(error.contains(content), "{text}: {error}");
         }
     }
 

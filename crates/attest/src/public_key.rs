@@ -252,9 +252,9 @@ fn difference(order: &[u8], number: &[u8]) -> Option<Vec<u8>> {
     let mut borrowed = false;
     for ((byte, one), other) in bytes.iter_mut().zip(order).zip(&padded).rev() {
         let (once, over) = one.overflowing_sub(*other);
-        let (twice, again) = once.overflowing_sub(u8::from(borrowed));
+        let (twice, is_repeated) = once.overflowing_sub(u8::from(borrowed));
         *byte = twice;
-        borrowed = over || again;
+        borrowed = over || is_repeated;
     }
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     Some(bytes.split_off(zeros))

@@ -152,10 +152,10 @@ pub fn statements(
 
 fn test_result(change: &Change) -> Value {
     let verification = &change.verification;
-    let gates = |wanted: bool| -> Vec<&str> {
+    let gates = |is_requested: bool| -> Vec<&str> {
         let gates = verification.gates.iter();
         gates
-            .filter(|gate| (gate.result == GateVerdict::Passed) == wanted)
+            .filter(|gate| (gate.result == GateVerdict::Passed) == is_requested)
             .map(|gate| gate.id.as_str())
             .collect()
     };

@@ -12,18 +12,18 @@ impl<'b> WireReader<'b> {
 
     /// Takes so many bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.rest.split_at_checked(count)?;
+        let (data, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
-        Some(taken)
+        Some(data)
     }
 
     pub(crate) fn byte(&mut self) -> Option<u8> {
-        self.bytes(1).map(|taken| taken[0])
+        self.bytes(1).map(|bytes| bytes[0])
     }
 
     pub(crate) fn number(&mut self) -> Option<u32> {
-        let taken = self.bytes(4)?;
-        Some(u32::from_be_bytes(taken.try_into().ok()?))
+        let bytes = self.bytes(4)?;
+        Some(u32::from_be_bytes(bytes.try_into().ok()?))
     }
 
     pub(crate) fn string(&mut self) -> Option<&'b [u8]> {

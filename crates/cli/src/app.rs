@@ -197,8 +197,8 @@ impl App {
     ) -> Result<(Ledger, RunDir), Failure> {
         let file = self.ledger_path()?;
         let ledger = Ledger::open_existing(&file)?;
-        let here = self.repository_of(self.env.working_directory());
-        find_run(world, ledger, &file, named, here.as_deref())
+        let current_dir = self.repository_of(self.env.working_directory());
+        find_run(world, ledger, &file, named, current_dir.as_deref())
     }
 
     /// Everything that the ledger and the run directory have about a run, found as [`App::find_run`] does.
@@ -271,7 +271,7 @@ impl App {
         most: usize,
         awaited: InputNotice,
     ) -> Result<io::Result<Vec<u8>>, Failure> {
-        self.block_on(async { Ok(input::whole(most, awaited, &self.output).await) })
+        self.block_on(async { Ok(input::read_all(most, awaited, &self.output).await) })
     }
 
     /// Runs `work` as [`App::block_on`] does.

@@ -8,7 +8,7 @@ use crucible_spec::SpecId;
 
 /// Parses the id of a spec.
 pub(crate) fn spec_id(text: &str) -> Result<SpecId, Box<dyn Error + Send + Sync>> {
-    named("the id of the spec", text)
+    parse_public_name("the id of the spec", text)
 }
 
 /// Parses the name of a spec of any format, or the path of its folder.
@@ -18,7 +18,10 @@ pub(crate) fn spec_name(text: &str) -> Result<String, Box<dyn Error + Send + Syn
 }
 
 /// Parses a name that is written to files and receipts, and so must not contain a secret.
-pub(crate) fn named<T>(what: &'static str, text: &str) -> Result<T, Box<dyn Error + Send + Sync>>
+pub(crate) fn parse_public_name<T>(
+    what: &'static str,
+    text: &str,
+) -> Result<T, Box<dyn Error + Send + Sync>>
 where
     T: FromStr<Err: Error + Send + Sync + 'static>,
 {

@@ -26,8 +26,8 @@ pub(crate) async fn answer_requests(app: &App, mut requests: ProjectRequests) {
     }
 }
 
-async fn document(app: &App, wanted: &ProjectDocument) -> Result<Value, Failure> {
-    match wanted {
+async fn document(app: &App, requested: &ProjectDocument) -> Result<Value, Failure> {
+    match requested {
         ProjectDocument::Specs => {
             let ledger = app.optional_ledger()?;
             let survey = project(app, None)?.survey(app.clock.now(), ledger.as_ref())?;

@@ -17,7 +17,7 @@ use crate::app::App;
 /// directory.
 pub(crate) fn project(app: &App, workspace: Option<&Path>) -> Result<SpecProject, Failure> {
     match workspace {
-        Some(file) => Ok(WorkspaceFile::named(app.absolute(file))?.project()),
+        Some(file) => Ok(WorkspaceFile::from_path(app.absolute(file))?.project()),
         None => Ok(SpecProject::find(app.env.working_directory())),
     }
 }
@@ -38,7 +38,7 @@ pub(crate) fn skill_project(
 pub(crate) fn workspace(app: &App, named: Option<&Path>) -> Result<WorkspaceFile, Failure> {
     let start = app.env.working_directory();
     match named {
-        Some(file) => WorkspaceFile::named(app.absolute(file)),
+        Some(file) => WorkspaceFile::from_path(app.absolute(file)),
         None => WorkspaceFile::required(start),
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn list_of(
     project: &SpecProject,
 ) -> Result<Option<WorkspaceFile>, Failure> {
     match named {
-        Some(file) => WorkspaceFile::named(app.absolute(file)).map(Some),
+        Some(file) => WorkspaceFile::from_path(app.absolute(file)).map(Some),
         None => Ok(WorkspaceFile::within(project.root())),
     }
 }

@@ -66,7 +66,7 @@ fn of_loop(
             .iter()
             .map(|(seat, attacked)| match next {
                 None => (*seat, AfterAttack::NotAskedAgain),
-                Some((_, next)) => (*seat, answered(attacked, next.get(seat))),
+                Some((_, next)) => (*seat, judge_answer(attacked, next.get(seat))),
             })
             .collect(),
         LoopGrammar::Sequential => {
@@ -82,7 +82,7 @@ fn of_loop(
                 .filter_map(|(draft, following)| {
                     let attacked = words.get(&draft.seat)?;
                     let became = following.map_or(AfterAttack::NotAskedAgain, |it| {
-                        answered(attacked, Some(it))
+                        judge_answer(attacked, Some(it))
                     });
                     Some((draft.seat, became))
                 })
@@ -91,7 +91,7 @@ fn of_loop(
         LoopGrammar::Debate => words
             .iter()
             .map(|(seat, now)| match before_attack.get(seat) {
-                Some(attacked) => (*seat, answered(attacked, Some(now))),
+                Some(attacked) => (*seat, judge_answer(attacked, Some(now))),
                 None if state.targets.contains(seat) => (*seat, AfterAttack::NoAnswer),
                 None => (*seat, AfterAttack::NotAttacked),
             })
@@ -99,7 +99,7 @@ fn of_loop(
     }
 }
 
-fn answered(attacked: &Shingles, answer: Option<&Shingles>) -> AfterAttack {
+fn judge_answer(attacked: &Shingles, answer: Option<&Shingles>) -> AfterAttack {
     match answer {
         None => AfterAttack::NoAnswer,
         Some(answer) if rounded(attacked.resemblance(answer)) >= HELD => AfterAttack::Held,
@@ -197,7 +197,7 @@ mod tests {
             ("a b c d e f g h i", "a b c d e f g h x", Changed),
         ] {
             let [before, now] = [before, now].map(Shingles::from_text);
-            assert_eq!(answered(&before, Some(&now)), expected);
+            assert_eq!(judge_answer(&before, Some(&now)), expected);
         }
         // 79,996 of 100,000 rounds to 0.8, so it counts as held.
         let words = |count: usize| {
@@ -207,6 +207,6 @@ mod tests {
         };
         let [whole, most] = [100_000, 79_996].map(|count| Shingles::from_text(&words(count)));
         assert!(whole.resemblance(&most) < HELD);
-        assert_eq!(answered(&whole, Some(&most)), Held);
+        assert_eq!(judge_answer(&whole, Some(&most)), Held);
     }
 }

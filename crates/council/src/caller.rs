@@ -400,16 +400,15 @@ impl<'e> Caller<'e> {
 
     /// The usage of all calls so far.
     pub(crate) fn usage(&self) -> CallUsage {
-        let whole = self.tally().whole;
+        let full_call_usage = self.tally().whole;
         // An attempt that was in flight when another call ended the run is counted for no part.
-        let attempts = self
-            .budget
-            .used()
-            .map_or(whole.attempts, |used| used.calls.max(whole.attempts));
+        let attempts = self.budget.used().map_or(full_call_usage.attempts, |used| {
+            used.calls.max(full_call_usage.attempts)
+        });
         CallUsage {
             attempts,
             elapsed_ms: milliseconds(self.begun.elapsed()),
-            ..whole
+            ..full_call_usage
         }
     }
 
@@ -468,7 +467,11 @@ impl<'e> Caller<'e> {
     fn note_ignored_fallbacks(&self, part: Part, loop_number: Option<u32>) {
         let mut tally = self.tally();
         let kind = DegradationKind::FallbackIgnored;
-        if tally.degradations.iter().all(|noted| noted.kind != kind) {
+        if tally
+            .degradations
+            .iter()
+            .all(|degradation| degradation.kind != kind)
+        {
             let provider = self.client.provider();
             let detail = format!(
                 "{provider} does not support fallback models; only the first model of each list was used"
@@ -635,12 +638,14 @@ mod tests {
         EngineConfig::with_backend(provider("gateway", server))
     }
 
-    fn says(text: &str) -> Reply {
+    fn reply(text: &str) -> Reply {
         Reply::Answer(text.to_owned())
     }
 
     fn ask(part: Part) -> CallRequest {
-        let messages = vec![Message::user(PromptBuilder::new().ours("Why?").build())];
+        let messages = vec![Message::user(
+            PromptBuilder::new().fixed_text("Why?").build(),
+        )];
         CallRequest {
             part,
             loop_number: Some(1),
@@ -659,7 +664,7 @@ mod tests {
         ["ghp", "_", "x7Kq2mWv9ZpL4nRt8sYb", "3cHd6fJg1aQe5uT0"].concat()
     }
 
-    fn noted(caller: &Caller<'_>) -> Vec<DegradationKind> {
+    fn degradations(caller: &Caller<'_>) -> Vec<DegradationKind> {
         caller
             .degradations()
             .into_iter()
@@ -670,14 +675,14 @@ mod tests {
     #[test]
     fn ask_is_send() {
         fn sendable<T: Send>(_: T) {}
-        let server = FakeApi::start([says("fine")]);
+        let server = FakeApi::start([reply("fine")]);
         let config = gateway(&server);
         sendable(Caller::new(&config).ask(ask(Part::Judge)));
     }
 
     #[tokio::test]
     async fn model_falls_back_in_order() {
-        let server = FakeApi::start([says("fine")]);
+        let server = FakeApi::start([reply("fine")]);
         let cases = [
             (("hinted", "triage", "default"), "hinted", "hinted"),
             (("", "triage", "default"), "triage", "default"),
@@ -731,7 +736,7 @@ mod tests {
 
     #[tokio::test]
     async fn each_part_has_its_phase_and_model() {
-        let server = FakeApi::start([says("fine")]);
+        let server = FakeApi::start([reply("fine")]);
         let phases = Arc::new(Phases::default());
         let models = BTreeMap::from([("council-red-team".to_owned(), "red-model".to_owned())]);
         let backend = provider("gateway", &server)
@@ -782,7 +787,7 @@ mod tests {
             (StructuredOutput::JsonMode, json!({"type": "json_object"})),
             (StructuredOutput::None, Value::Null),
         ] {
-            let server = FakeApi::start([says("{}")]);
+            let server = FakeApi::start([reply("{}")]);
             let inner = provider("gateway", &server);
             let backend = Backend::new(BackendParts {
                 provider: "gateway",
@@ -803,11 +808,11 @@ mod tests {
             });
             let config = EngineConfig::with_backend(backend);
             let caller = Caller::new(&config);
-            let asked = CallRequest {
+            let call_request = CallRequest {
                 schema: Some(("triage", schema.clone())),
                 ..ask(Part::Triage)
             };
-            assert!(caller.ask(asked).await.is_ok());
+            assert!(caller.ask(call_request).await.is_ok());
             let body = &server.requests()[0].body;
             assert_eq!(
                 body.get("response_format").cloned().unwrap_or_default(),
@@ -818,7 +823,7 @@ mod tests {
 
     #[tokio::test]
     async fn ignored_fallbacks_are_noted_once() {
-        let server = FakeApi::start([says("fine")]);
+        let server = FakeApi::start([reply("fine")]);
         let fallback_models = vec!["own-model".to_owned(), "second".to_owned()];
         for (name, notes) in [
             ("gateway", vec![DegradationKind::FallbackIgnored]),
@@ -832,7 +837,7 @@ mod tests {
             for part in [Part::Triage, seat(), Part::Synthesis] {
                 assert!(caller.ask(ask(part)).await.is_ok());
             }
-            assert_eq!(noted(&caller), notes);
+            assert_eq!(degradations(&caller), notes);
         }
         assert_eq!(
             server.requests().last().unwrap().body["models"],
@@ -844,7 +849,7 @@ mod tests {
         };
         let caller = Caller::new(&config);
         assert!(caller.ask(ask(Part::Triage)).await.is_ok());
-        assert_eq!(noted(&caller), [], "there was nothing to pass over");
+        assert_eq!(degradations(&caller), [], "there was nothing to pass over");
     }
 
     #[tokio::test]
@@ -859,7 +864,10 @@ mod tests {
                 panic!("{:?}", answer.ending)
             };
             assert_eq!(why, "by its token limit or a provider filter (`length`)");
-            assert_eq!(noted(&caller), vec![DegradationKind::AnswerCutShort; notes]);
+            assert_eq!(
+                degradations(&caller),
+                vec![DegradationKind::AnswerCutShort; notes]
+            );
         }
         assert_eq!(caller.degradations()[0].part, seat());
         assert_eq!(caller.degradations()[0].loop_number, Some(1));
@@ -892,7 +900,7 @@ mod tests {
             let caller = Caller::new(&config);
             assert!(caller.ask(ask(seat())).await.is_ok());
             assert_eq!(
-                noted(&caller),
+                degradations(&caller),
                 [DegradationKind::AnswerCutShort],
                 "{reason}"
             );
@@ -906,7 +914,7 @@ mod tests {
             let answer = caller.ask(ask(Part::Triage)).await.unwrap();
             assert_ne!(answer.ending, Ending::Whole);
             assert_eq!(
-                noted(&caller).is_empty(),
+                degradations(&caller).is_empty(),
                 reason == "content_filter",
                 "a cut triage is an error instead"
             );
@@ -915,18 +923,18 @@ mod tests {
         let config = gateway(&server);
         let caller = Caller::new(&config);
         assert_eq!(caller.ask(ask(seat())).await.unwrap().ending, Ending::Whole);
-        assert_eq!(noted(&caller), []);
+        assert_eq!(degradations(&caller), []);
     }
 
     #[tokio::test]
     async fn secret_in_answer_is_redacted_and_noted() {
         let key = token();
-        let server = FakeApi::start([says(&format!("Use {key} for it."))]);
+        let server = FakeApi::start([reply(&format!("Use {key} for it."))]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
         let answer = caller.ask(ask(seat())).await.unwrap();
         assert!(!answer.text.as_str().contains(&key));
-        assert_eq!(noted(&caller), [DegradationKind::AnswerRedacted]);
+        assert_eq!(degradations(&caller), [DegradationKind::AnswerRedacted]);
         assert_eq!(
             caller.degradations()[0].detail,
             "1 secret removed from the answer"
@@ -935,7 +943,7 @@ mod tests {
 
     #[tokio::test]
     async fn answer_over_byte_limit_is_refused() {
-        let server = FakeApi::start([says("four"), says("fives")]);
+        let server = FakeApi::start([reply("four"), reply("fives")]);
         let mut config = gateway(&server);
         config.limits.answer_bytes = 4;
         let caller = Caller::new(&config);
@@ -957,10 +965,10 @@ mod tests {
 
     #[tokio::test]
     async fn empty_answer_and_refusal_fail_the_call() {
-        let unseen = says("\u{200b}\u{200d} \u{feff}");
+        let unseen = reply("\u{200b}\u{200d} \u{feff}");
         for reply in [
-            says(""),
-            says("  \n"),
+            reply(""),
+            reply("  \n"),
             unseen,
             Reply::NullContent,
             Reply::EmptyChoices,
@@ -979,7 +987,7 @@ mod tests {
 
     #[tokio::test]
     async fn invisible_answer_is_empty_and_counted() {
-        let server = FakeApi::start([says("\u{200b}\u{200d} \u{feff}")]);
+        let server = FakeApi::start([reply("\u{200b}\u{200d} \u{feff}")]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
         let error = caller.ask(ask(seat())).await.err().unwrap();
@@ -999,7 +1007,7 @@ mod tests {
 
     #[tokio::test]
     async fn budget_secret_or_record_error_ends_run() {
-        let server = FakeApi::start([says("fine")]);
+        let server = FakeApi::start([reply("fine")]);
         let mut config = gateway(&server);
         config.limits.budget = BudgetLimits::calls(1);
         let caller = Caller::new(&config);
@@ -1022,11 +1030,11 @@ mod tests {
             .untrusted("question", &Untrusted::new(token()))
             .build();
         let caller = Caller::new(&config);
-        let asked = CallRequest {
+        let call_request = CallRequest {
             messages: vec![Message::user(question)],
             ..ask(seat())
         };
-        let error = caller.ask(asked).await.err().unwrap();
+        let error = caller.ask(call_request).await.err().unwrap();
         assert!(
             matches!(error, CallFailure::Final(CallError::Secret(_))),
             "{error}"
@@ -1056,7 +1064,7 @@ mod tests {
 
     #[tokio::test]
     async fn remaining_budget_must_cover_worst_case() {
-        let server = FakeApi::start([says("fine")]);
+        let server = FakeApi::start([reply("fine")]);
         let mut config = gateway(&server);
         config.limits.budget = BudgetLimits::calls(10);
         let caller = Caller::new(&config);
@@ -1197,7 +1205,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn total_time_runs_from_first_call() {
-        let server = FakeApi::start([says("fine")]);
+        let server = FakeApi::start([reply("fine")]);
         let config = gateway(&server);
         let caller = Caller::new(&config);
         tokio::time::advance(Duration::from_millis(1234)).await;

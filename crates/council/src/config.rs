@@ -262,7 +262,7 @@ mod tests {
         let caller = Caller::new(&config);
         for part in [Part::Triage, Part::Synthesis] {
             let messages = vec![crucible_llm::Message::user(
-                PromptBuilder::new().ours("Why?").build(),
+                PromptBuilder::new().fixed_text("Why?").build(),
             )];
             let ask = CallRequest {
                 part,

@@ -128,7 +128,7 @@ impl CouncilSession {
     /// The models that these parts used, each once; empty if all used the provider's own. Models that the
     /// triage chose for seats are not included.
     pub fn models_used(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
-        self.council.asked(parts)
+        self.council.asked_models(parts)
     }
 }
 
@@ -256,7 +256,7 @@ impl ConfiguredCouncil {
         models
     }
 
-    fn asked(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
+    fn asked_models(&self, parts: &BTreeMap<Part, CallUsage>) -> Vec<&str> {
         let models = self.models_of(parts);
         let own = self.backend.default_model();
         if models.iter().any(|model| *model != own) {
@@ -298,7 +298,7 @@ fn each_phase_with_a_model(backend: Backend, default: &str) -> Backend {
 
 impl Models {
     fn new(config: &Settings, arguments: &ModelArguments) -> Self {
-        let list = |given: &[String], configured: &[String]| match given {
+        let list = |inputs: &[String], configured: &[String]| match inputs {
             [] => configured
                 .iter()
                 .filter(|model| !model.is_empty())

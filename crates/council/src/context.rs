@@ -22,7 +22,7 @@ impl TriageContext {
 
     /// The context as the triage sees it: compact JSON with sorted keys, or nothing if it is empty. It is
     /// not the canonical form, which would round large whole numbers.
-    pub(crate) fn shown(&self) -> Option<String> {
+    pub(crate) fn triage_json(&self) -> Option<String> {
         let entries = self
             .0
             .iter()

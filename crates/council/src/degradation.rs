@@ -58,8 +58,8 @@ pub struct Degradation {
 
 impl Degradation {
     /// Sorts the degradations of a run, so that the order does not depend on which call finished first.
-    pub(crate) fn sort(noted: &mut [Self]) {
-        noted.sort_by_key(|degradation| {
+    pub(crate) fn sort(degradations: &mut [Self]) {
+        degradations.sort_by_key(|degradation| {
             let Self {
                 loop_number,
                 part,

@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn shares_are_rounded_and_bounded() {
-        let shown = [0.0, 0.004, 0.006, 0.5, 0.999, 1.0, 7.0, -1.0, f64::NAN].map(percent);
-        assert_eq!(shown, [0, 0, 1, 50, 100, 100, 100, 0, 0]);
+        let bytes = [0.0, 0.004, 0.006, 0.5, 0.999, 1.0, 7.0, -1.0, f64::NAN].map(percent);
+        assert_eq!(bytes, [0, 0, 1, 50, 100, 100, 100, 0, 0]);
     }
 }

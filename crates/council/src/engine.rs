@@ -62,11 +62,11 @@ impl Crucible {
         query: &str,
         context: &TriageContext,
     ) -> Result<ExecutorResult, CouncilFailure> {
-        let shown = context.shown();
-        self.check_input(query, shown.as_deref())?;
+        let text = context.triage_json();
+        self.check_input(query, text.as_deref())?;
         let caller = Caller::new(&self.config);
         caller.refuse_secrets(query, context)?;
-        let result = deliberate(&caller, &Untrusted::new(query), shown.map(Untrusted::new)).await;
+        let result = deliberate(&caller, &Untrusted::new(query), text.map(Untrusted::new)).await;
         result.map_err(|error| CouncilFailure {
             error: Box::new(error),
             usage: caller.usage(),

@@ -58,7 +58,7 @@ impl From<CouncilError> for Failure {
             }
             CouncilError::Call { source, .. } => {
                 let command = Self { message, ..Self::from(source) };
-                if command.budget_exhausted { command.hint(more()) } else { command }
+                if command.budget_exhausted { command.hint(limit_hint()) } else { command }
             }
             CouncilError::AnswerTooLong { .. } => Self::new(ExitStatus::Provider, message).hint(format!(
                 "Choose another model with --model, or raise council.max_answer_bytes ({}).",
@@ -71,14 +71,14 @@ impl From<CouncilError> for Failure {
             CouncilError::Backend(error) => {
                 let exhausted = matches!(error, LlmError::BudgetExceeded { .. });
                 let command = Self::from(error);
-                if exhausted { command.hint(more()) } else { command }
+                if exhausted { command.hint(limit_hint()) } else { command }
             }
         }
     }
 }
 
 /// How to allow a question more.
-fn more() -> String {
+fn limit_hint() -> String {
     format!(
         "Allow a question more with --max-calls or {} (calls), {} (tokens) or {} (dollars).",
         variable_of("council.calls"),

@@ -367,14 +367,14 @@ mod tests {
             .map(|number| format!("w{number}"))
             .collect::<Vec<_>>()
             .join(" ");
-        let apart = (0..16)
+        let difference = (0..16)
             .map(|number| format!("x{number}"))
             .collect::<Vec<_>>()
             .join(" ");
-        let nearer = apart.replace("x0 x1", "w0 w1");
-        let prior = [others.as_str(), others.as_str(), apart.as_str()];
+        let nearer = difference.replace("x0 x1", "w0 w1");
+        let prior = [others.as_str(), others.as_str(), difference.as_str()];
         assert_eq!(moved(&prior, &[&others, &others, &nearer]), Some(0));
-        let nearer = apart.replace("x0 x1 x2 x3", "w0 w1 w2 w3");
+        let nearer = difference.replace("x0 x1 x2 x3", "w0 w1 w2 w3");
         assert_eq!(moved(&prior, &[&others, &others, &nearer]), Some(1));
     }
 

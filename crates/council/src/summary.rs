@@ -194,9 +194,9 @@ fn share(needs: &[usize], mut limit: usize) -> Vec<usize> {
     let mut rooms = vec![0; needs.len()];
     let mut left = needs.len();
     for index in by_need {
-        if let (Some(need), Some(given)) = (needs.get(index), rooms.get_mut(index)) {
-            *given = (limit / left).min(*need);
-            limit -= *given;
+        if let (Some(need), Some(given_count)) = (needs.get(index), rooms.get_mut(index)) {
+            *given_count = (limit / left).min(*need);
+            limit -= *given_count;
         }
         left -= 1;
     }
@@ -255,10 +255,10 @@ mod tests {
     }
 
     fn parallel(number: u32, texts: &[&str], critique: &str) -> LoopState {
-        spoken(LoopGrammar::Parallel, number, texts, critique)
+        sample_loop(LoopGrammar::Parallel, number, texts, critique)
     }
 
-    fn spoken(grammar: LoopGrammar, number: u32, texts: &[&str], critique: &str) -> LoopState {
+    fn sample_loop(grammar: LoopGrammar, number: u32, texts: &[&str], critique: &str) -> LoopState {
         LoopState {
             positions: positions(texts),
             critique: Untrusted::new(critique),
@@ -269,7 +269,7 @@ mod tests {
     /// A sequential loop in which the seats at these indexes write these drafts and receive these
     /// attacks.
     fn drafted(number: u32, drafts: &[(usize, &str, &str)], critique: &str) -> LoopState {
-        let mut state = spoken(LoopGrammar::Sequential, number, &[], critique);
+        let mut state = sample_loop(LoopGrammar::Sequential, number, &[], critique);
         for (place, text, attack) in drafts {
             let seat = seats()[*place];
             let (text, attack) = (Untrusted::new(*text), Untrusted::new(*attack));
@@ -284,7 +284,7 @@ mod tests {
         summary(loops, &after_attacks(loops, &words), limit)
     }
 
-    fn shown(loops: &[LoopState], limit: usize) -> String {
+    fn render(loops: &[LoopState], limit: usize) -> String {
         let (pieces, left_out) = summed(loops, limit);
         let pieces = pieces
             .iter()
@@ -317,7 +317,7 @@ mod tests {
             parallel(1, &first, "Who runs it?"),
             parallel(2, &second, "At night?"),
         ];
-        insta::assert_snapshot!(shown(&loops, 10_000), @r"
+        insta::assert_snapshot!(render(&loops, 10_000), @r"
         loop 1, position of synthesizer: We should split the program into services now.
         loop 1, position of domain_expert: Keep it whole.
         loop 1, position of pragmatist: Split the mail part off first, then look.
@@ -343,10 +343,10 @@ mod tests {
             "Keep it whole.",
             "Wait.",
         ];
-        let mut debate = spoken(LoopGrammar::Debate, 1, &texts, "Weak.");
+        let mut debate = sample_loop(LoopGrammar::Debate, 1, &texts, "Weak.");
         debate.before_attack = positions(&["Split it into twenty services."]);
         debate.targets = debate.positions.keys().copied().take(2).collect();
-        insta::assert_snapshot!(shown(&[debate], 10_000), @r"
+        insta::assert_snapshot!(render(&[debate], 10_000), @r"
         loop 1, synthesizer before the attack: Split it into twenty services.
         loop 1, position of domain_expert: Keep it whole.
         loop 1, position of pragmatist: Wait.
@@ -386,7 +386,7 @@ mod tests {
             drafted(1, &first, "Nothing is counted."),
             drafted(2, &second, "Still nothing."),
         ];
-        insta::assert_snapshot!(shown(&loops, 10_000), @r"
+        insta::assert_snapshot!(render(&loops, 10_000), @r"
         loop 1, draft of pragmatist: Split it now.
         loop 1, attack on the draft of pragmatist: Who runs it?
         loop 1, draft of synthesizer: Split the mail part off, and keep the rest whole.
@@ -439,7 +439,7 @@ mod tests {
         let long = "word ".repeat(500);
         let room = |grammar| {
             let loops: Vec<LoopState> = (1..=3)
-                .map(|number| spoken(grammar, number, &[&long, &long], &long))
+                .map(|number| sample_loop(grammar, number, &[&long, &long], &long))
                 .collect();
             let (pieces, _) = summed(&loops, 3000);
             let of_loop = |number: u32| {
@@ -497,8 +497,9 @@ mod tests {
                 .as_str()
                 .contains(&format!("\n[… {left_out} characters left out …]\n"))
         );
-        let kept = cut.text.as_str().matches('ä').count() + "beginning  end".chars().count();
-        assert_eq!(kept + left_out, long.chars().count());
+        let stored_count =
+            cut.text.as_str().matches('ä').count() + "beginning  end".chars().count();
+        assert_eq!(stored_count + left_out, long.chars().count());
         assert_eq!(
             (short.text.as_str(), attack.text.as_str()),
             ("short", "attack")
@@ -551,7 +552,7 @@ mod tests {
                             .collect();
                         return drafted(number, &drafts, &critique);
                     }
-                    let mut state = spoken(grammar, number, &texts, &critique);
+                    let mut state = sample_loop(grammar, number, &texts, &critique);
                     if grammar == LoopGrammar::Debate {
                         state.before_attack = positions(&others[..defended.min(others.len())]);
                         state.targets = state.positions.keys().copied().collect();

@@ -73,7 +73,7 @@ fn finish(
             done.await;
         }
     }));
-    match (worked, ended, left(path)) {
+    match (worked, ended, describe_residue(path)) {
         (Ok(_), Err(error), left) => {
             let left = left.unwrap_or_else(|| REMOVED.to_owned());
             Err(error.hint(format!("The result is complete. {left}")))
@@ -85,7 +85,7 @@ fn finish(
 }
 
 /// Returns what to say of files that stayed.
-fn left(path: &Path) -> Option<String> {
+fn describe_residue(path: &Path) -> Option<String> {
     let is_left = path.symlink_metadata().is_ok();
     is_left.then(|| {
         format!(

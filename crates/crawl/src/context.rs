@@ -310,10 +310,10 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
     /// Fails if nothing is found or chosen, and see [`CrawlError`].
     pub fn inspect(
         &mut self,
-        wanted: &RepoSelection,
+        requested: &RepoSelection,
         look_up: LookupMode,
     ) -> Result<(Inspected, Option<ValidatedDocument<SearchV1>>), Failure> {
-        let (target, found) = match (&wanted.source, look_up) {
+        let (target, found) = match (&requested.source, look_up) {
             (
                 RepoSource::Found {
                     query,
@@ -334,7 +334,7 @@ impl<'a, H: CrawlHost> CrawlContext<'a, H> {
             }
             (RepoSource::Named(target), _) => (target.clone(), None),
         };
-        let inspected = self.look_at(&target, &wanted.choice, wanted.may_ask);
+        let inspected = self.look_at(&target, &requested.choice, requested.may_ask);
         self.host.progress_ended();
         Ok((inspected?, found))
     }

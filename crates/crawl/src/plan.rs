@@ -128,11 +128,11 @@ impl Plain {
 
     /// One line without invisible characters, at most this many characters; a cut text ends in `…`.
     fn text(&mut self, text: &str, longest: usize) -> String {
-        let shown: String = text
+        let content: String = text
             .chars()
             .filter(|c| !is_hidden(*c) || c.is_whitespace())
             .collect();
-        let mut line = single_spaced(&shown);
+        let mut line = single_spaced(&content);
         if line.char_indices().nth(longest).is_some() {
             self.cut += 1;
             let end = line

@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    fn one(candidate: FoundRepo, query: &str) -> SearchItem {
+    fn rank_one(candidate: FoundRepo, query: &str) -> SearchItem {
         let mut items = rank(&[candidate], query, now());
         assert_eq!(items.len(), 1);
         items.remove(0)
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn an_exact_name_counts_040_whatever_its_case() {
         for query in ["ripgrep", "RipGrep"] {
-            let item = one(plain("a/ripGREP"), query);
+            let item = rank_one(plain("a/ripGREP"), query);
             assert_eq!(
                 (
                     item.score_breakdown.exact_name,
@@ -355,14 +355,16 @@ mod tests {
             );
         }
         assert_eq!(
-            one(plain("a/ÄPFEL"), "äpfel").score_breakdown.exact_name,
+            rank_one(plain("a/ÄPFEL"), "äpfel")
+                .score_breakdown
+                .exact_name,
             0.40
         );
     }
 
     #[test]
     fn partial_name_counts_020_without_exact_match() {
-        let item = one(plain("a/ripgrep-all"), "ripgrep");
+        let item = rank_one(plain("a/ripgrep-all"), "ripgrep");
         assert_eq!(
             (
                 item.score_breakdown.exact_name,
@@ -370,7 +372,7 @@ mod tests {
             ),
             (0.0, 0.20)
         );
-        let other = one(plain("ripgrep/x"), "ripgrep");
+        let other = rank_one(plain("ripgrep/x"), "ripgrep");
         assert_eq!(
             (
                 other.score_breakdown.exact_name,
@@ -382,7 +384,7 @@ mod tests {
 
     #[test]
     fn an_empty_query_matches_no_name() {
-        let item = one(plain("a/b"), "");
+        let item = rank_one(plain("a/b"), "");
         assert_eq!(
             (
                 item.score_breakdown.exact_name,
@@ -395,7 +397,7 @@ mod tests {
     #[test]
     fn stars_count_by_their_logarithm() {
         let stars = |stars| {
-            one(
+            rank_one(
                 FoundRepo {
                     stars,
                     ..plain("a/b")
@@ -424,7 +426,7 @@ mod tests {
     #[test]
     fn push_within_90_days_is_recent_to_millisecond() {
         let recency = |pushed_at| {
-            one(
+            rank_one(
                 FoundRepo {
                     pushed_at,
                     ..plain("a/b")
@@ -449,7 +451,7 @@ mod tests {
     #[test]
     fn an_organisation_counts_005() {
         let owner = |owner_type| {
-            one(
+            rank_one(
                 FoundRepo {
                     owner_type,
                     ..plain("a/b")
@@ -468,7 +470,7 @@ mod tests {
     #[test]
     fn release_counts_005_and_unknown_counts_zero() {
         let of = |has_releases| {
-            one(
+            rank_one(
                 FoundRepo {
                     has_releases,
                     stars: 49,
@@ -508,7 +510,7 @@ mod tests {
                 language: language.map(str::to_owned),
                 ..plain("a/b")
             };
-            one(candidate, "q").score_breakdown.build_files
+            rank_one(candidate, "q").score_breakdown.build_files
         };
         assert_eq!(counts("Builds with CMake.", &[], None), 0.10);
         assert_eq!(counts("", &["cargo-plugin"], None), 0.10);
@@ -534,7 +536,7 @@ mod tests {
         let of = |change: &dyn Fn(&mut FoundRepo)| {
             let mut candidate = plain("a/b");
             change(&mut candidate);
-            one(candidate, "q").score_breakdown.penalties
+            rank_one(candidate, "q").score_breakdown.penalties
         };
         assert_eq!(of(&|_| ()), 0.0);
         assert!(
@@ -565,7 +567,7 @@ mod tests {
             pushed_at: days_ago(800),
             ..plain("a/b")
         };
-        assert_eq!(one(worst, "q").score, 0.0);
+        assert_eq!(rank_one(worst, "q").score, 0.0);
         let best = FoundRepo {
             stars: 1_000_000,
             pushed_at: now(),
@@ -574,7 +576,7 @@ mod tests {
             language: Some("Rust".to_owned()),
             ..plain("a/q")
         };
-        let best = one(best, "q");
+        let best = rank_one(best, "q");
         assert_eq!(
             best.score, 0.9,
             "an exact name is not a partial one, so the weights reach 0.90"
@@ -731,8 +733,8 @@ mod tests {
         proptest! {
             #[test]
             fn ranking_ignores_order_and_duplicates(
-                (given, mut permuted, twice) in candidates().prop_flat_map(|given| {
-                    (Just(given.clone()), Just(given.clone()).prop_shuffle(), proptest::sample::subsequence(given.clone(), 0..=given.len()))
+                (given, mut permuted, twice) in candidates().prop_flat_map(|given_found_repos| {
+                    (Just(given_found_repos.clone()), Just(given_found_repos.clone()).prop_shuffle(), proptest::sample::subsequence(given_found_repos.clone(), 0..=given_found_repos.len()))
                 }),
             ) {
                 permuted.extend(twice);

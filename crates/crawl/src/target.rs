@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_repository_spelling_is_parsed() {
-        let wanted = Target::GitHub(RepoName {
+        let expected = Target::GitHub(RepoName {
             owner: "Some-One".into(),
             name: "re.po_1-x".into(),
         });
@@ -212,7 +212,7 @@ mod tests {
             "https://github.com/Some-One/re.po_1-x.git",
             "git@github.com:Some-One/re.po_1-x.git",
         ] {
-            assert_eq!(Target::parse(text).as_ref(), Ok(&wanted), "{text}");
+            assert_eq!(Target::parse(text).as_ref(), Ok(&expected), "{text}");
         }
         for path in [".", "..", "./x", "../x", "/x", "./a b/-c", "/"] {
             assert_eq!(
@@ -231,7 +231,7 @@ mod tests {
             format!("{}/n", "o".repeat(40)),
             format!("o/{}", "n".repeat(101)),
         ];
-        let odd = [
+        let unusual_names = [
             "",
             "repo",
             "o/",
@@ -266,7 +266,7 @@ mod tests {
             "https://github.com//o/n",
             "ext::sh/x",
         ];
-        for text in odd
+        for text in unusual_names
             .into_iter()
             .filter(|text| *text != "../" && *text != "/")
             .chain(long.iter().map(String::as_str))

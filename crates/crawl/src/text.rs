@@ -106,7 +106,7 @@ pub fn inspection(inspected: &Inspected) -> Vec<String> {
     });
     page.row(
         "languages",
-        &listed(
+        &format_list(
             &languages.take(SHOWN).collect::<Vec<_>>(),
             "none recognised",
         ),
@@ -164,7 +164,10 @@ pub fn plan(planned: &PlannedCrawl) -> Vec<String> {
             plan.detected.build_system, plan.detected.confidence
         ),
     );
-    page.row("tools", &listed(&plan.dependencies.tools, "none named"));
+    page.row(
+        "tools",
+        &format_list(&plan.dependencies.tools, "none named"),
+    );
     if !plan.dependencies.notes.is_empty() {
         page.row("", &plan.dependencies.notes);
     }
@@ -247,7 +250,7 @@ fn who_said(message: &RedactedMessage) -> String {
     )
 }
 
-fn listed(texts: &[String], none: &str) -> String {
+fn format_list(texts: &[String], none: &str) -> String {
     if texts.is_empty() {
         none.to_owned()
     } else {

@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn score_parts_have_sign_and_two_decimals() {
-        let shown = [0.4, 0.1937, -0.35, 0.05, -0.1].map(signed);
-        assert_eq!(shown, ["+0.40", "+0.1937", "-0.35", "+0.05", "-0.10"]);
+        let lines = [0.4, 0.1937, -0.35, 0.05, -0.1].map(signed);
+        assert_eq!(lines, ["+0.40", "+0.1937", "-0.35", "+0.05", "-0.10"]);
     }
 }

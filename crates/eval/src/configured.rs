@@ -519,8 +519,8 @@ fn task_settings(task: &Task, dollars: Option<u64>) -> Result<String, Failure> {
         text.push_str(&format!("[gates.{name}]\ncommand = {command}\n"));
     }
     if let Some(dollars) = dollars {
-        let (whole, part) = (dollars / 1_000_000, dollars % 1_000_000);
-        text.push_str(&format!("[llm.budget]\ndollars = {whole}.{part:06}\n"));
+        let (total, part) = (dollars / 1_000_000, dollars % 1_000_000);
+        text.push_str(&format!("[llm.budget]\ndollars = {total}.{part:06}\n"));
     }
     Ok(text)
 }

@@ -54,11 +54,11 @@ pub(crate) async fn ask_directly(
         run: None,
         spent,
     };
-    let files = match shown(machine, job).await? {
+    let files = match read_files(machine, job).await? {
         Ok(files) => files,
         Err(why) => return Ok(ended(Ending::Declined, why, free)),
     };
-    let mut prompt = PromptBuilder::new().ours("Goal: ").operator(&job.task.goal).ours(
+    let mut prompt = PromptBuilder::new().fixed_text("Goal: ").operator(&job.task.goal).fixed_text(
         "\n\nChange the project below so that it reaches the goal. For each file that you change or add, answer with one line \
          `FILE: path` and then its complete new content in one fenced code block. Leave nothing out.\n\n",
     );
@@ -73,8 +73,8 @@ pub(crate) async fn ask_directly(
         messages: vec![Message::user(prompt.build())],
         metadata: request.parameters,
     };
-    let (answered, calls) = request.client.call_counted(invocation).await;
-    let result = match answered {
+    let (llm_result, calls) = request.client.call_counted(invocation).await;
+    let result = match llm_result {
         Ok(result) => result,
         Err(error) => {
             let ending = match &error {
@@ -131,7 +131,7 @@ pub(crate) async fn ask_directly(
 }
 
 /// The files that are shown, or why that is not possible.
-async fn shown(
+async fn read_files(
     machine: &Machine<'_>,
     job: &Job<'_>,
 ) -> Result<Result<Vec<(RepoPath, String)>, String>, EvalError> {

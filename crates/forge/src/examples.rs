@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(
             HeldOutExample::parse_stored(&document, &schema())
                 .unwrap()
-                .map(|kept| kept.len()),
+                .map(|stored_held_out_examples| stored_held_out_examples.len()),
             Some(1)
         );
     }

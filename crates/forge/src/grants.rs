@@ -88,7 +88,7 @@ impl Grants {
             ("secrets", self.secrets.len(), "--allow-secret"),
         ];
         // What a class reads besides it could hand on to where it connects or writes.
-        let takes = match class {
+        let uses = match class {
             SideEffect::ReadOnly => [Use::None, Use::None, Use::Possible, Use::None],
             SideEffect::FileWrite => [Use::None, Use::Needed, Use::None, Use::None],
             SideEffect::Network => [Use::Needed, Use::None, Use::None, Use::None],
@@ -98,7 +98,7 @@ impl Grants {
                 [Use::Needed, Use::None, Use::None, Use::Possible]
             }
         };
-        for ((kind, count, flag), takes) in lists.into_iter().zip(takes) {
+        for ((kind, count, flag), takes) in lists.into_iter().zip(uses) {
             match takes {
                 Use::None if count > 0 => return Err(GrantsError::Useless { kind, class }),
                 Use::Needed if count == 0 => {

@@ -66,7 +66,7 @@ impl RegistryEntry {
     }
 
     /// The keys whose value differs in another entry. A missing digest is not a difference.
-    fn others(&self, written: &Self) -> Vec<&'static str> {
+    fn differing_fields(&self, written: &Self) -> Vec<&'static str> {
         let other_bytes = written.sha256.is_some() && written.sha256 != self.sha256;
         let keys = [
             ("module", self.module != written.module),
@@ -359,12 +359,12 @@ impl SkillRegistry {
                     ),
                 ),
                 Some(entry) if *entry == known => return Verdict::default(),
-                Some(entry) if !known.others(entry).is_empty() => Finding::error(
+                Some(entry) if !known.differing_fields(entry).is_empty() => Finding::error(
                     Code::new("forge-registry-differs"),
                     subject,
                     format!(
                         "{REGISTRY_FILE} has another entry for it than the ledger of this machine: {}. Find out who changed the file, then remove it; the next promotion or demotion rewrites it.",
-                        known.others(entry).join(", ")
+                        known.differing_fields(entry).join(", ")
                     ),
                 ),
                 // Nothing else is left that differs: it has no digest.

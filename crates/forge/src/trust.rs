@@ -208,7 +208,7 @@ pub fn promote_skill(
 ) -> Result<TrustChange, TrustError> {
     let _alone = project.lock(&world.home, name, "crucible skill promote")?;
     settle_builds(world, project, ledger, name)?;
-    let skill = known(ledger, project, name)?;
+    let skill = find_skill(ledger, project, name)?;
     SkillStep::Promote.check(name, skill.status)?;
     let newest = ledger.verifications(skill.id)?.pop();
     let gates = match &newest {
@@ -262,7 +262,7 @@ pub fn demote_skill(
     approval: &Approval,
 ) -> Result<TrustChange, TrustError> {
     let _alone = project.lock(&world.home, name, "crucible skill demote")?;
-    let skill = known(ledger, project, name)?;
+    let skill = find_skill(ledger, project, name)?;
     SkillStep::Demote.check(name, skill.status)?;
     let Some(trust) = ledger.skill_trust(project.key(), name.as_str())? else {
         return Err(TrustError::Unknown { name: name.clone() });
@@ -404,7 +404,7 @@ fn judge_grants(
     }
 }
 
-fn known(
+fn find_skill(
     ledger: &Ledger,
     project: &ForgeProject,
     name: &SkillName,

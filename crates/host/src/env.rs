@@ -137,15 +137,15 @@ impl Environment {
             Ok(home) => home,
             Err(error) => return refuse(error.to_string()),
         };
-        let shown = home.display();
+        let display = home.display();
         if home.to_str().is_none() {
             return refuse(format!(
-                "the path of Crucible's own directory is not UTF-8: {shown}"
+                "the path of Crucible's own directory is not UTF-8: {display}"
             ));
         }
         if home.symlink_metadata().is_ok() && !home.is_dir() {
             return refuse(format!(
-                "{shown}, Crucible's own directory, is not a directory"
+                "{display}, Crucible's own directory, is not a directory"
             ));
         }
         Ok(home)
@@ -313,16 +313,20 @@ mod tests {
             home(&[own, ("CRUCIBLE_HOME", "x")]),
             relative("CRUCIBLE_HOME")
         );
-        for odd in ["relh", ".", "./x", "~"] {
-            assert_eq!(home(&[("HOME", odd)]), relative("HOME"), "{odd}");
+        for unusual_text in ["relh", ".", "./x", "~"] {
             assert_eq!(
-                home(&[("HOME", odd), ("CRUCIBLE_HOME", "/x")]),
+                home(&[("HOME", unusual_text)]),
+                relative("HOME"),
+                "{unusual_text}"
+            );
+            assert_eq!(
+                home(&[("HOME", unusual_text), ("CRUCIBLE_HOME", "/x")]),
                 Ok("/x".into())
             );
             assert_eq!(
-                Environment::from_pairs([("HOME", odd)], "/").home(),
+                Environment::from_pairs([("HOME", unusual_text)], "/").home(),
                 None,
-                "{odd}"
+                "{unusual_text}"
             );
         }
         assert_eq!(home(&[("HOME", "")]), Err(HomeError::NotSet));

@@ -437,11 +437,11 @@ pub fn remove_stale_temporaries(directory: &Path) -> Result<(), FsError> {
     };
     for entry in entries {
         let entry = entry.map_err(fail)?;
-        let ours = entry
+        let is_own = entry
             .file_name()
             .as_bytes()
             .starts_with(TEMPORARY.as_bytes());
-        if ours && entry.file_type().map_err(fail)?.is_file() && !is_locked(&entry.path()) {
+        if is_own && entry.file_type().map_err(fail)?.is_file() && !is_locked(&entry.path()) {
             remove_file(&entry.path())?;
         }
     }
@@ -479,11 +479,11 @@ pub fn remove_stale_directories(parent: &Path, prefix: &str, age: Duration) {
         return;
     };
     for entry in entries.flatten() {
-        let ours = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
-        let meta = entry.metadata().ok().filter(|meta| ours && meta.is_dir());
-        let made = meta.and_then(|meta| meta.modified().ok());
+        let is_own = entry.file_name().as_bytes().starts_with(prefix.as_bytes());
+        let meta = entry.metadata().ok().filter(|meta| is_own && meta.is_dir());
+        let system_time = meta.and_then(|meta| meta.modified().ok());
         // A clock that was set back makes nothing stale.
-        if made
+        if system_time
             .and_then(|made| made.elapsed().ok())
             .is_some_and(|passed| passed > age)
         {
@@ -642,8 +642,8 @@ mod tests {
         .unwrap();
         let link = dir.path().join("link");
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
-        for odd in [&pipe, &link, dir.path()] {
-            let error = read_regular_up_to(odd, ByteLimit(10))
+        for unusual_path in [&pipe, &link, dir.path()] {
+            let error = read_regular_up_to(unusual_path, ByteLimit(10))
                 .unwrap_err()
                 .to_string();
             assert!(error.contains("cannot read"), "{error}");
@@ -668,18 +668,18 @@ mod tests {
     #[test]
     fn temporary_directories_are_private_and_expire() {
         let parent = tempfile::tempdir().unwrap();
-        let made = temp_dir_in(parent.path(), "crucible-x-").unwrap().keep();
+        let new_path = temp_dir_in(parent.path(), "crucible-x-").unwrap().keep();
         assert_eq!(
-            std::fs::metadata(&made).unwrap().permissions().mode() & 0o777,
+            std::fs::metadata(&new_path).unwrap().permissions().mode() & 0o777,
             0o700
         );
         let other = parent.path().join("other");
         create_dir_all(&other).unwrap();
         remove_stale_directories(parent.path(), "crucible-x-", Duration::from_secs(3600));
-        assert!(made.is_dir());
+        assert!(new_path.is_dir());
         std::thread::sleep(Duration::from_millis(20));
         remove_stale_directories(parent.path(), "crucible-x-", Duration::from_millis(1));
-        assert!(!made.exists() && other.is_dir());
+        assert!(!new_path.exists() && other.is_dir());
     }
 
     #[test]

@@ -351,11 +351,13 @@ impl Connections {
     /// The client that speaks TLS. A caller that asks while it is made waits for it, and holds up neither its own loop nor another.
     async fn tls(&self) -> Result<&Client, HttpError> {
         let make = || async {
-            let made = tokio::task::spawn_blocking(|| builder().https_only(true).build()).await;
+            let client = tokio::task::spawn_blocking(|| builder().https_only(true).build()).await;
             let shutdown_error = |_| HttpError::Setup {
                 detail: "the program is about to end".to_owned(),
             };
-            made.map_err(shutdown_error)?.map_err(|error| setup(&error))
+            client
+                .map_err(shutdown_error)?
+                .map_err(|error| setup(&error))
         };
         self.tls.get_or_try_init(make).await
     }
@@ -756,7 +758,7 @@ mod tests {
 
     #[test]
     fn login_is_hidden_for_any_password_character() {
-        for (url, shown) in [
+        for (url, text) in [
             ("http://me:pass@host:80/v1", "http://host:80/v1"),
             ("http://me:pa@ss@host/v1", "http://host/v1"),
             ("http://me:pa#ss@host/v1", "http://host/v1"),
@@ -776,7 +778,7 @@ mod tests {
             ("@", ""),
             ("", ""),
         ] {
-            assert_eq!(without_login(url), shown, "{url}");
+            assert_eq!(without_login(url), text, "{url}");
         }
     }
 

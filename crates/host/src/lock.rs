@@ -497,9 +497,13 @@ mod tests {
             rustix::fs::Mode::from_raw_mode(0o600),
         )
         .unwrap();
-        for odd in [&link, &pipe, dir.path()] {
-            let refused = Lock::acquire(odd, "x").unwrap_err();
-            assert!(matches!(refused, LockError::Fs(_)), "{}", odd.display());
+        for unusual_path in [&link, &pipe, dir.path()] {
+            let refused = Lock::acquire(unusual_path, "x").unwrap_err();
+            assert!(
+                matches!(refused, LockError::Fs(_)),
+                "{}",
+                unusual_path.display()
+            );
             let message = refused.to_string();
             assert!(
                 message.contains("it must be a regular file, not a link; move it away"),

@@ -60,13 +60,13 @@ impl WorkDir {
                 break file;
             }
         };
-        let made = Self {
+        let work_dir = Self {
             path,
             lock,
             _held: lock_file,
         };
-        make_directory(&made.path)?;
-        Ok(made)
+        make_directory(&work_dir.path)?;
+        Ok(work_dir)
     }
 
     /// Where it is.
@@ -183,7 +183,7 @@ fn is_orphan(path: &Path, meta: &Metadata) -> bool {
     let is_old = meta
         .modified()
         .ok()
-        .and_then(|made| made.elapsed().ok())
+        .and_then(|system_time| system_time.elapsed().ok())
         .is_some_and(|age| age > ORPHAN);
     is_old && lock_beside(path).symlink_metadata().is_err()
 }
@@ -218,8 +218,8 @@ mod tests {
     #[test]
     fn work_dir_is_private_and_removed_with_contents() {
         let parent = tempfile::tempdir().unwrap();
-        let made = WorkDir::create(parent.path(), PREFIX, "7").unwrap();
-        let name = made
+        let work_dir = WorkDir::create(parent.path(), PREFIX, "7").unwrap();
+        let name = work_dir
             .path()
             .file_name()
             .unwrap()
@@ -231,15 +231,15 @@ mod tests {
             "{name}"
         );
         assert_eq!(
-            made.path().metadata().unwrap().permissions().mode() & 0o7777,
+            work_dir.path().metadata().unwrap().permissions().mode() & 0o7777,
             0o700
         );
-        fs::create_dir_all(&made.path().join("a/b")).unwrap();
-        fs::write_atomic(&made.path().join("a/b/c"), b"x").unwrap();
-        symlink("/etc", made.path().join("link")).unwrap();
-        fs::set_mode(&made.path().join("a/b"), 0).unwrap();
+        fs::create_dir_all(&work_dir.path().join("a/b")).unwrap();
+        fs::write_atomic(&work_dir.path().join("a/b/c"), b"x").unwrap();
+        symlink("/etc", work_dir.path().join("link")).unwrap();
+        fs::set_mode(&work_dir.path().join("a/b"), 0).unwrap();
         assert_eq!(names(parent.path()), [name.clone(), format!("{name}.lock")]);
-        drop(made);
+        drop(work_dir);
         assert!(names(parent.path()).is_empty());
     }
 
@@ -290,18 +290,18 @@ mod tests {
             .spawn()
             .unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let made = lines
+        let text = lines
             .map(Result::unwrap)
             .find_map(|line| Some(line.split_once("made ")?.1.to_owned()))
             .unwrap();
-        let made = PathBuf::from(made);
-        fs::write_atomic(&made.join("file"), b"x").unwrap();
+        let new_path = PathBuf::from(text);
+        fs::write_atomic(&new_path.join("file"), b"x").unwrap();
         let mine = WorkDir::create(parent.path(), PREFIX, "mine").unwrap();
         assert_eq!(WorkDir::sweep(parent.path(), PREFIX), 0);
-        assert!(made.join("file").exists() && mine.path().exists());
+        assert!(new_path.join("file").exists() && mine.path().exists());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(made.join("file").exists());
+        assert!(new_path.join("file").exists());
         let begun = Instant::now();
         while WorkDir::sweep(parent.path(), PREFIX) == 0 {
             assert!(
@@ -309,7 +309,7 @@ mod tests {
                 "a dead process's directory is not swept"
             );
         }
-        assert!(!made.exists() && mine.path().exists());
+        assert!(!new_path.exists() && mine.path().exists());
         assert_eq!(names(parent.path()).len(), 2);
     }
 

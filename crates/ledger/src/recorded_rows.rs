@@ -124,7 +124,7 @@ struct GuardedTable {
 }
 
 impl GuardedTable {
-    fn named(name: &str) -> Option<&'static Self> {
+    fn by_name(name: &str) -> Option<&'static Self> {
         GUARDED.iter().find(|table| table.name == name)
     }
 
@@ -321,7 +321,7 @@ fn take_changes(transaction: &Connection) -> Result<Vec<Change>, rusqlite::Error
             .execute([])?;
     }
     let change = |(table, key, before): (String, String, Option<String>)| {
-        GuardedTable::named(&table).map(|table| Change { table, key, before })
+        GuardedTable::by_name(&table).map(|table| Change { table, key, before })
     };
     Ok(rows.into_iter().filter_map(change).collect())
 }
@@ -525,7 +525,7 @@ impl Comparison<'_> {
             // A body that cannot be read is a finding about its event.
             let body: Option<Body> = serde_json::from_str(&text(row, 1)).ok();
             for recorded in body.into_iter().flat_map(|body| body.rows) {
-                let Some(table) = GuardedTable::named(&recorded.table) else {
+                let Some(table) = GuardedTable::by_name(&recorded.table) else {
                     continue;
                 };
                 let key = recorded.key(&Columns::read(connection, table)?);

@@ -146,7 +146,7 @@ impl Selection {
     }
 
     /// The values with their names, as a statement takes them.
-    fn named<'v>(
+    fn named_parameters<'v>(
         &'v self,
         more: &[(&'static str, &'v dyn ToSql)],
     ) -> Vec<(&'static str, &'v dyn ToSql)> {
@@ -233,7 +233,11 @@ impl Ledger {
         self.connection
             .prepare_cached(&selection.list())
             .and_then(|mut select| {
-                let values = selection.named(&[(":key", &key), (":most", &most), (":skip", &skip)]);
+                let values = selection.named_parameters(&[
+                    (":key", &key),
+                    (":most", &most),
+                    (":skip", &skip),
+                ]);
                 select.query_map(values.as_slice(), read_row)?.collect()
             })
             .map_err(self.fail())
@@ -249,7 +253,9 @@ impl Ledger {
         self.connection
             .prepare_cached(&selection.count())
             .and_then(|mut select| {
-                select.query_row(selection.named(&[]).as_slice(), |row| unsigned(row, 0))
+                select.query_row(selection.named_parameters(&[]).as_slice(), |row| {
+                    unsigned(row, 0)
+                })
             })
             .map_err(self.fail())
     }

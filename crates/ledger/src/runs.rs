@@ -241,10 +241,10 @@ mod tests {
                     .once("g"),
             )
             .unwrap();
-        let gone = json!({ "digest": Digest::compute(b"never kept") });
+        let missing_json = json!({ "digest": Digest::compute(b"never kept") });
         ledger
             .append(
-                NewEvent::new(run.clone(), at, "r", "E", gone)
+                NewEvent::new(run.clone(), at, "r", "E", missing_json)
                     .about("h")
                     .once("h"),
             )

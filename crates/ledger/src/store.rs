@@ -488,8 +488,8 @@ mod tests {
     #[test]
     fn new_ledger_is_complete_before_first_write() {
         let dir = tempfile::tempdir().unwrap();
-        let (whole, grown) = (dir.path().join("whole.db"), dir.path().join("grown.db"));
-        fs::write_new(&whole, &new_image().unwrap()).unwrap();
+        let (full_path, grown) = (dir.path().join("whole.db"), dir.path().join("grown.db"));
+        fs::write_new(&full_path, &new_image().unwrap()).unwrap();
         drop(
             Connection::open(&grown).unwrap().query_row(
                 "PRAGMA journal_mode = WAL",
@@ -497,7 +497,7 @@ mod tests {
                 |_| Ok(()),
             ),
         );
-        let schemas = [&whole, &grown].map(|path| {
+        let schemas = [&full_path, &grown].map(|path| {
             let mut ledger = Ledger::open(path).unwrap();
             ledger.append(event(1)).unwrap();
             assert_eq!(ledger.verify(&[]).unwrap().findings(), []);

@@ -313,15 +313,15 @@ impl Check {
     /// A reading that begins with the event `first`.
     fn from(first: u64, anchors: &[Anchor]) -> Self {
         let first = i64::try_from(first).unwrap_or(i64::MAX);
-        let whole = Self::new(anchors);
+        let full_check = Self::new(anchors);
         if first <= 1 {
-            whole
+            full_check
         } else {
             Self {
                 first,
                 last: first - 1,
                 before: Before::Unknown,
-                ..whole
+                ..full_check
             }
         }
     }

@@ -166,10 +166,10 @@ const CUT: &str = "Not all of the material fits: what comes last is cut off at i
 
 /// Builds the prompt within the limit, and returns the omitted characters of the material.
 fn bounded(question: &Question<'_>, limit: usize) -> Result<(PromptText, usize), AdviceFailure> {
-    let whole = prompt(question, "", usize::MAX);
-    let chars = count(&whole);
+    let full_prompt_text = prompt(question, "", usize::MAX);
+    let chars = count(&full_prompt_text);
     if chars <= limit {
-        return Ok((whole, 0));
+        return Ok((full_prompt_text, 0));
     }
     // An empty piece needs the line break that a longer one may bring itself, so nothing is longer than
     // counted here.
@@ -192,9 +192,9 @@ fn bounded(question: &Question<'_>, limit: usize) -> Result<(PromptText, usize),
 fn prompt(question: &Question<'_>, notice: &'static str, char_budget: usize) -> PromptText {
     let mut char_budget = char_budget;
     let start = PromptBuilder::new()
-        .ours(question.task)
-        .ours("\n")
-        .ours(notice);
+        .fixed_text(question.task)
+        .fixed_text("\n")
+        .fixed_text(notice);
     let with_piece = |builder: PromptBuilder, (name, text): &(&str, Untrusted)| {
         let shown_text: String = text.as_str().chars().take(char_budget).collect();
         char_budget -= shown_text.chars().count();
@@ -230,11 +230,14 @@ mod tests {
             ("b", Untrusted::new("second".repeat(20))),
         ];
         let question = question(&material);
-        let (whole, left_out) = bounded(&question, 8_000).unwrap();
-        assert!(whole.as_str().contains(&"second".repeat(20)) && !whole.as_str().contains(CUT));
+        let (full_prompt_text, left_out) = bounded(&question, 8_000).unwrap();
+        assert!(
+            full_prompt_text.as_str().contains(&"second".repeat(20))
+                && !full_prompt_text.as_str().contains(CUT)
+        );
         assert_eq!(left_out, 0);
 
-        let limit = count(&whole) - 1;
+        let limit = count(&full_prompt_text) - 1;
         let (cut, left_out) = bounded(&question, limit).unwrap();
         assert!(cut.as_str().contains(&"first".repeat(20)) && cut.as_str().contains(CUT));
         assert!(left_out > 0 && !cut.as_str().contains(&"second".repeat(20)));
@@ -275,15 +278,15 @@ mod tests {
                 if let Ok((prompt, left_out)) = bounded(&question, limit) {
                     prop_assert!(count(&prompt) <= limit);
                     let all: usize = texts.iter().map(|text| text.chars().count()).sum();
-                    let whole = count(&super::prompt(&question, "", usize::MAX));
-                    prop_assert_eq!(left_out > 0, whole > limit);
+                    let total = count(&super::prompt(&question, "", usize::MAX));
+                    prop_assert_eq!(left_out > 0, total > limit);
                     prop_assert!(left_out <= all);
                     // The kept text is a prefix of the material, in order.
                     let mut room = all - left_out;
                     for text in &texts {
-                        let kept: String = text.chars().take(room).collect();
-                        room -= kept.chars().count();
-                        prop_assert!(prompt.as_str().contains(&kept));
+                        let stored_text: String = text.chars().take(room).collect();
+                        room -= stored_text.chars().count();
+                        prop_assert!(prompt.as_str().contains(&stored_text));
                     }
                 } else {
                     prop_assert!(!material.is_empty());

@@ -32,11 +32,11 @@ impl AskedPrices {
     /// The model whose price applies if this model answered, and the cost in millionths of a dollar.
     pub(crate) fn price(
         &self,
-        answered: &str,
+        answer: &str,
         input_tokens: u64,
         output_tokens: u64,
     ) -> Option<(&str, u64)> {
-        match self.0.iter().find(|(model, _)| model == answered) {
+        match self.0.iter().find(|(model, _)| model == answer) {
             Some((model, price)) => Some((model, price.cost(input_tokens, output_tokens)?)),
             // A service may report a more specific name than the requested one.
             None => self.dearest(input_tokens, output_tokens),

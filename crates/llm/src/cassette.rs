@@ -217,15 +217,15 @@ impl Cassette {
     ///
     /// See [`CassetteError`]; an unfinished last line is not an error.
     pub fn parse(bytes: &[u8]) -> Result<Self, CassetteError> {
-        let whole = whole_lines(bytes);
-        let tail = if whole.len() == bytes.len() {
+        let full_content = whole_lines(bytes);
+        let tail = if full_content.len() == bytes.len() {
             TornTail::No
         } else {
             TornTail::LeftOut
         };
-        let mut lines = whole
+        let mut lines = full_content
             .strip_suffix(b"\n")
-            .unwrap_or(whole)
+            .unwrap_or(full_content)
             .split(|&byte| byte == b'\n');
         let header = parse_header(lines.next().ok_or(CassetteError::NotACassette)?)?;
         let (mut calls, mut digests) = (Vec::new(), Vec::new());

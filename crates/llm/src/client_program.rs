@@ -142,12 +142,12 @@ impl ClientProgram {
         settings: &ProviderSettings,
         context: &Context,
     ) -> Result<Self, LlmError> {
-        let wanted = required(provider, "binary", settings.binary.as_deref())?;
-        let program = context.env.find_program(wanted).map_err(|error| {
+        let requested_path = required(provider, "binary", settings.binary.as_deref())?;
+        let program = context.env.find_program(requested_path).map_err(|error| {
             LlmError::Misconfiguration(Fault::new(
                 provider,
                 "",
-                format!("the program {wanted:?} cannot be used: {error}"),
+                format!("the program {requested_path:?} cannot be used: {error}"),
                 format!("install it with `{install}`, or set [llm.{provider}] binary"),
             ))
         })?;
@@ -355,10 +355,10 @@ impl ClientProgram {
 /// message as it is, several with their roles. A message that begins with a slash also gets its role,
 /// because clients would take it for a command.
 pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
-    let of = |wanted: fn(Role) -> bool| {
+    let of = |requested: fn(Role) -> bool| {
         inv.messages
             .iter()
-            .filter(move |message| wanted(message.role))
+            .filter(move |message| requested(message.role))
     };
     let system: Vec<&str> = of(|role| role == Role::System)
         .map(|message| message.content.as_str())

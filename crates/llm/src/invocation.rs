@@ -371,7 +371,7 @@ mod tests {
 
     #[test]
     fn numbers_above_json_precision_are_removed() {
-        for (stated, kept) in [
+        for (stated, is_stored) in [
             (MAX_SAFE_INTEGER, true),
             (MAX_SAFE_INTEGER + 1, false),
             (u64::MAX, false),
@@ -385,7 +385,7 @@ mod tests {
                     plain.tokens_input.is_some(),
                     plain.extensions.contains_key("cost")
                 ),
-                (kept, kept)
+                (is_stored, is_stored)
             );
         }
     }
@@ -398,14 +398,11 @@ mod tests {
             model: "m".to_owned(),
             timeout: Duration::from_secs(1),
             messages: vec![Message::user(
-                PromptBuilder::new().ours("prompt words").build(),
+                PromptBuilder::new().fixed_text("prompt words").build(),
             )],
             metadata: BTreeMap::from([("hint".to_owned(), Value::from("hint words"))]),
         };
-        let shown = format!("{invocation:?} {:?}", result(Some("stop words")));
-        assert!(
-            !shown.contains("words") && !shown.contains("half"),
-            "{shown}"
-        );
+        let text = format!("{invocation:?} {:?}", result(Some("stop words")));
+        assert!(!text.contains("words") && !text.contains("half"), "{text}");
     }
 }

@@ -241,7 +241,7 @@ mod tests {
     };
 
     fn text(words: &'static str) -> PromptText {
-        PromptBuilder::new().ours(words).build()
+        PromptBuilder::new().fixed_text(words).build()
     }
 
     fn inv(messages: &[(Role, &'static str)], metadata: &[(&str, Value)]) -> LlmInvocation {

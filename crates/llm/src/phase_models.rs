@@ -25,7 +25,7 @@ pub(crate) fn phase_models(
     }
     let model_of = |(phase, name): (&String, &String)| {
         let Some(profile) = settings.profiles.get(name) else {
-            return Err(unknown(provider, settings, phase, name));
+            return Err(unknown_model(provider, settings, phase, name));
         };
         let model = profile
             .model
@@ -44,7 +44,7 @@ pub(crate) fn phase_models(
     settings.phase_profiles.iter().map(model_of).collect()
 }
 
-fn unknown(provider: &str, settings: &ProviderSettings, phase: &str, name: &str) -> LlmError {
+fn unknown_model(provider: &str, settings: &ProviderSettings, phase: &str, name: &str) -> LlmError {
     let known: Vec<&str> = settings.profiles.keys().map(String::as_str).collect();
     let choices = format!(
         "choose one of {}, or add [llm.{provider}.profiles.{name}]",

@@ -187,9 +187,9 @@ mod tests {
 
     #[test]
     fn dollars_keep_every_digit_and_two_at_least() {
-        let shown = [0, 1, 50_000, 3_000_000, 15_500_000, 1_234_567].map(dollars);
+        let lines = [0, 1, 50_000, 3_000_000, 15_500_000, 1_234_567].map(dollars);
         assert_eq!(
-            shown,
+            lines,
             [
                 "$0.00",
                 "$0.000001",

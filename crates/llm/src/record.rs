@@ -81,16 +81,16 @@ impl CassetteWriter {
             Err(error) if error.is_not_found() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        let whole = whole_lines(&bytes);
-        let (calls, lines) = if whole.is_empty() {
+        let full_content = whole_lines(&bytes);
+        let (calls, lines) = if full_content.is_empty() {
             // The first call flushes it; without a call it is not needed.
             fs::write_unflushed(path, &to_canonical_line(header)?, 0o644)?;
             (Vec::new(), Vec::new())
         } else {
-            if whole.len() < bytes.len() {
-                fs::write_atomic(path, whole)?;
+            if full_content.len() < bytes.len() {
+                fs::write_atomic(path, full_content)?;
             }
-            let cassette = Cassette::parse(whole)?;
+            let cassette = Cassette::parse(full_content)?;
             (cassette.calls, cassette.lines)
         };
         let number = calls.len() as u64;

@@ -63,9 +63,9 @@ pub fn provider(name: &str) -> Result<&'static dyn ProviderKind, LlmError> {
         .find(|kind| kind.name() == name)
         .copied()
         .ok_or_else(|| {
-            let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+            let text: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
             LlmError::Unsupported(Fault::new(
-                shown,
+                text,
                 "",
                 "unknown provider",
                 format!("choose one of {}", known()),

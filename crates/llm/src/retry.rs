@@ -275,7 +275,9 @@ mod tests {
                 phase_id: String::new(),
                 model: "m".to_owned(),
                 timeout: Duration::from_secs(60),
-                messages: vec![Message::user(PromptBuilder::new().ours("question").build())],
+                messages: vec![Message::user(
+                    PromptBuilder::new().fixed_text("question").build(),
+                )],
                 metadata: BTreeMap::new(),
             };
             let original = inv.messages[0].content.as_str().as_ptr() as usize;

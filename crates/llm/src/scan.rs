@@ -115,7 +115,7 @@ fn redact_json<'t>(scanner: &Scanner, text: &'t str) -> (Cow<'t, str>, u64) {
     let mut redactions = 0;
     let mut clean = String::new();
     // The text up to here is in `clean`.
-    let mut taken = 0;
+    let mut used = 0;
     let mut from = 0;
     while let Some(begin) = text
         .get(from..)
@@ -137,15 +137,15 @@ fn redact_json<'t>(scanner: &Scanner, text: &'t str) -> (Cow<'t, str>, u64) {
         let redacted = scanner.redact(&decoded);
         if redacted.count > 0 {
             redactions += redacted.count;
-            clean.push_str(text.get(taken..begin).unwrap_or_default());
+            clean.push_str(text.get(used..begin).unwrap_or_default());
             clean.push_str(&Value::String(redacted.text.into_owned()).to_string());
-            taken = from;
+            used = from;
         }
     }
     if redactions == 0 {
         return (Cow::Borrowed(text), 0);
     }
-    clean.push_str(text.get(taken..).unwrap_or_default());
+    clean.push_str(text.get(used..).unwrap_or_default());
     (Cow::Owned(clean), redactions)
 }
 

@@ -66,9 +66,9 @@ impl PromptTemplate {
         let around = |message: &Message, before: &'static str, after: &'static str| Message {
             role: message.role,
             content: PromptBuilder::new()
-                .ours(before)
+                .fixed_text(before)
                 .text(&message.content)
-                .ours(after)
+                .fixed_text(after)
                 .build(),
         };
         let shaped = |message: &Message| match (self, message.role) {
@@ -97,7 +97,7 @@ fn in_one(messages: Vec<Message>) -> Vec<Message> {
         return standing;
     };
     let with = standing.iter().fold(PromptBuilder::new(), |text, message| {
-        text.text(&message.content).ours("\n\n")
+        text.text(&message.content).fixed_text("\n\n")
     });
     first.content = with.text(&first.content).build();
     conversation
@@ -131,11 +131,11 @@ pub(crate) fn phase_templates(
             .find(|template| template.name() == name);
         match template {
             None => {
-                let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+                let text: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
                 Err(refused(
                     phase,
                     format!(
-                        "phase {phase:?} names the prompt template {shown:?}, which does not exist"
+                        "phase {phase:?} names the prompt template {text:?}, which does not exist"
                     ),
                 ))
             }
@@ -159,11 +159,11 @@ mod tests {
 
     fn question() -> Vec<Message> {
         let user = PromptBuilder::new()
-            .ours("The material:\n")
+            .fixed_text("The material:\n")
             .untrusted("a", &Untrusted::new("<task>\n# Task\n"));
         vec![
-            Message::system(PromptBuilder::new().ours("You write.").build()),
-            Message::user(user.ours("Write.").build()),
+            Message::system(PromptBuilder::new().fixed_text("You write.").build()),
+            Message::user(user.fixed_text("Write.").build()),
         ]
     }
 

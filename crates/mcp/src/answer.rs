@@ -30,7 +30,7 @@ impl Answer {
     ) -> Result<Self, Failure> {
         let text = Untrusted::new(json_document(document)?);
         let block = PromptBuilder::new()
-            .ours(sentence)
+            .fixed_text(sentence)
             .untrusted(name, &text)
             .build();
         Ok(Self {
@@ -42,7 +42,7 @@ impl Answer {
     #[must_use]
     pub fn and_text(mut self, sentence: &'static str, name: &str, text: &str) -> Self {
         let block = PromptBuilder::new()
-            .ours(sentence)
+            .fixed_text(sentence)
             .untrusted(name, &Untrusted::new(text));
         self.blocks.push(block.build());
         self

@@ -29,7 +29,7 @@ pub(crate) async fn run_calls(session: &Session<'_>, mut calls: mpsc::Receiver<C
     loop {
         tokio::select! {
             call = calls.recv(), if running.len() < SIDE_BY_SIDE => match call {
-                Some(call) => running.push(answered(session, call)),
+                Some(call) => running.push(answer_call(session, call)),
                 None => break,
             },
             Some(()) = running.next(), if !running.is_empty() => {}
@@ -39,7 +39,7 @@ pub(crate) async fn run_calls(session: &Session<'_>, mut calls: mpsc::Receiver<C
 }
 
 /// Runs a call until it has an answer, or until nobody waits for one.
-async fn answered(session: &Session<'_>, call: Call) {
+async fn answer_call(session: &Session<'_>, call: Call) {
     let Call {
         tool,
         arguments,

@@ -121,9 +121,9 @@ async fn with_token(
     request: Request,
     next: Next,
 ) -> Response<Body> {
-    let given = request.headers().get(header::AUTHORIZATION);
-    let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if given.is_some_and(|given| Digest::compute(given) == *token) {
+    let given_header_value = request.headers().get(header::AUTHORIZATION);
+    let bytes = given_header_value.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if bytes.is_some_and(|content| Digest::compute(content) == *token) {
         return next.run(request).await;
     }
     let mut response = Response::new(Body::from("the token is missing or wrong"));

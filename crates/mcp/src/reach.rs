@@ -49,10 +49,10 @@ impl Reach {
         let tops = self.tops(host);
         let Some(first) = tops.first() else {
             let shown = self.directories.iter();
-            let shown: Vec<_> = shown.map(|one| one.display().to_string()).collect();
+            let lines: Vec<_> = shown.map(|one| one.display().to_string()).collect();
             return Err(Failure::usage(format!(
                 "no git repository at {}",
-                one_line(&shown.join(", "))
+                one_line(&lines.join(", "))
             ))
             .hint("Start the server in a repository, or name one: `crucible mcp --repo DIR`."));
         };

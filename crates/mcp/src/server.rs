@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::calls::{Call, SIDE_BY_SIDE};
 use crate::session::Landing;
-use crate::tools::{listed, tool};
+use crate::tools::{list_tools, tool};
 
 /// The revisions of the protocol, oldest first.
 const REVISIONS: [ProtocolVersion; 3] = [
@@ -66,7 +66,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(listed(self.landing)))
+        Ok(ListToolsResult::with_all_items(list_tools(self.landing)))
     }
 
     async fn call_tool(

@@ -78,7 +78,7 @@ impl PromptBuilder {
 
     /// Adds our own text, known at compile time.
     #[must_use]
-    pub fn ours(mut self, text: &'static str) -> Self {
+    pub fn fixed_text(mut self, text: &'static str) -> Self {
         self.text.push_str(text);
         self
     }
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn untrusted_text_has_one_banner_and_fences() {
         let prompt = PromptBuilder::new()
-            .ours("Read these.\n")
+            .fixed_text("Read these.\n")
             .untrusted("a", &Untrusted::new("one"))
             .untrusted("b", &Untrusted::new("two\n"))
             .build();

@@ -44,7 +44,7 @@ pub enum SourcePatternError {
 impl SourcePattern {
     /// Creates the pattern for the sources of a directory and all its subdirectories.
     #[must_use]
-    pub fn below(directory: RepoPath) -> Self {
+    pub fn in_directory(directory: RepoPath) -> Self {
         Self {
             directory: directory.into(),
             is_deep: true,
@@ -97,7 +97,7 @@ impl FromStr for SourcePattern {
             _ => {}
         }
         if let Some(directory) = text.strip_suffix("/**") {
-            return Ok(Self::below(directory.parse()?));
+            return Ok(Self::in_directory(directory.parse()?));
         }
         let directory = text
             .strip_suffix("/*")

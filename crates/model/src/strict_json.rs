@@ -219,7 +219,7 @@ impl Fields {
     /// # Errors
     ///
     /// [`SchemaMismatch`] where it is something else.
-    pub fn whole(&mut self, key: &'static str) -> Result<i128, SchemaMismatch> {
+    pub fn integer(&mut self, key: &'static str) -> Result<i128, SchemaMismatch> {
         let (value, place) = (self.take(key)?, self.place_of(key));
         let Value::Number(number) = &value else {
             return Err(SchemaMismatch::new(
@@ -227,7 +227,7 @@ impl Fields {
                 format_args!("is {}, not a whole number", kind(&value)),
             ));
         };
-        whole(number).ok_or_else(|| {
+        as_integer(number).ok_or_else(|| {
             SchemaMismatch::new(
                 &place,
                 format_args!("is {number}, which is not a whole number that can be read exactly"),
@@ -302,7 +302,7 @@ impl Fields {
     /// # Errors
     ///
     /// [`SchemaMismatch`] where it is something else.
-    pub fn done(self) -> Result<(), SchemaMismatch> {
+    pub fn finish(self) -> Result<(), SchemaMismatch> {
         match self.map.keys().next() {
             None => Ok(()),
             Some(key) => Err(SchemaMismatch::new(
@@ -369,7 +369,7 @@ fn truth(value: Value, place: &str) -> Result<bool, SchemaMismatch> {
     }
 }
 
-fn whole(number: &Number) -> Option<i128> {
+fn as_integer(number: &Number) -> Option<i128> {
     let digits = number
         .as_i64()
         .map(i128::from)
@@ -399,7 +399,7 @@ mod tests {
 
     fn number(text: &str) -> Result<i128, String> {
         let read = read(&format!("{{\"n\":{text}}}"), 1000, |mut fields| {
-            fields.whole("n")
+            fields.integer("n")
         });
         read.map_err(|fault| fault.to_string())
     }
@@ -419,7 +419,7 @@ mod tests {
         ] {
             assert_eq!(number(text), Ok(whole), "{text}");
         }
-        for (text, shown) in [
+        for (text, content) in [
             ("2.5", "is 2.5, which is not a whole number"),
             (
                 "9007199254740993.0",
@@ -442,7 +442,7 @@ mod tests {
             ("true", "not a whole number"),
         ] {
             let fault = number(text).unwrap_err();
-            assert!(fault.contains(shown), "{text}: {fault}");
+            assert!(fault.contains(content), "{text}: {fault}");
         }
     }
 
@@ -454,7 +454,7 @@ mod tests {
                     fields.optional_text("text", 3)?,
                     fields.optional_truth("truth")?,
                 );
-                fields.done().map(|()| both)
+                fields.finish().map(|()| both)
             });
             both.map_err(|fault| fault.to_string())
         }
@@ -464,7 +464,7 @@ mod tests {
             both(r#"{"text":"","truth":false}"#),
             Ok((Some(String::new()), Some(false)))
         );
-        for (text, shown) in [
+        for (text, content) in [
             (
                 r#"{"text":1}"#,
                 "`text` of the reply is a number, not a text",
@@ -483,13 +483,13 @@ mod tests {
             ),
         ] {
             let fault = both(text).unwrap_err();
-            assert!(fault.contains(shown), "{text}: {fault}");
+            assert!(fault.contains(content), "{text}: {fault}");
         }
     }
 
     #[test]
     fn common_model_mistakes_are_described() {
-        for (text, shown) in [
+        for (text, content) in [
             ("", "it is empty"),
             (" \n", "it is empty"),
             ("```json\n{}\n```", "it begins with a Markdown fence, ```"),
@@ -503,7 +503,7 @@ mod tests {
             assert_eq!(
                 fault,
                 StrictFault::NoJson {
-                    detail: shown.to_owned()
+                    detail: content.to_owned()
                 },
                 "{text}"
             );
@@ -516,14 +516,14 @@ mod tests {
         let fault = read(&long, 1000, |mut fields| {
             fields.one_of("word", &[("yes", true), ("no", false)])
         });
-        let shown = fault.unwrap_err().to_string();
+        let text = fault.unwrap_err().to_string();
         assert!(
-            shown.contains("`word` of the reply is \"\\u{1b}[2Jxx"),
-            "{shown}"
+            text.contains("`word` of the reply is \"\\u{1b}[2Jxx"),
+            "{text}"
         );
         assert!(
-            shown.ends_with("x…\", none of yes, no)") && shown.len() < 200,
-            "{shown}"
+            text.ends_with("x…\", none of yes, no)") && text.len() < 200,
+            "{text}"
         );
     }
 }

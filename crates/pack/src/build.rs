@@ -56,8 +56,8 @@ pub fn build(
 ) -> Result<ContextPack, PackError> {
     let mut packing = Packing::new(request, source);
     packing.place_mandatory(mandatory)?;
-    for wanted in fold(request) {
-        packing.place(wanted);
+    for requested in fold(request) {
+        packing.place(requested);
     }
     let mut summary = packing
         .tally
@@ -101,15 +101,15 @@ fn fold(request: &FileRequest) -> Vec<Wanted<'_>> {
             };
             folded.push(none);
         }
-        let Some(wanted) = folded.get_mut(place) else {
+        let Some(requested) = folded.get_mut(place) else {
             continue;
         };
         match need.mode {
-            Mode::Full => wanted.mode = Mode::Full,
+            Mode::Full => requested.mode = Mode::Full,
             Mode::Snippets if snippet::normalise(&need.line_ranges).is_none() => {
-                wanted.has_odd_need = true
+                requested.has_odd_need = true
             }
-            Mode::Snippets => wanted.ranges.extend_from_slice(&need.line_ranges),
+            Mode::Snippets => requested.ranges.extend_from_slice(&need.line_ranges),
         }
     }
     folded
@@ -270,12 +270,12 @@ impl<'a> Packing<'a> {
         Ok(())
     }
 
-    fn place(&mut self, wanted: Wanted<'_>) {
-        let path: RepoPath = match wanted.path.parse() {
+    fn place(&mut self, requested: Wanted<'_>) {
+        let path: RepoPath = match requested.path.parse() {
             Ok(path) => path,
             Err(error) => {
                 self.omit(
-                    printable(wanted.path),
+                    printable(requested.path),
                     Refusal::denied(format!("is refused: {error}")),
                 );
                 return;
@@ -286,14 +286,14 @@ impl<'a> Packing<'a> {
             return;
         }
         let judged = self.judge(&path);
-        let placed = judged.and_then(|allowed| match wanted.mode {
+        let placed = judged.and_then(|allowed| match requested.mode {
             Mode::Full => self.read_full(&path, &allowed),
-            Mode::Snippets => self.read_lines(&path, &allowed, &wanted.ranges),
+            Mode::Snippets => self.read_lines(&path, &allowed, &requested.ranges),
         });
         match placed {
             Ok((why, decoded, ranges)) => {
                 self.push(&path, why, decoded, ranges);
-                if wanted.has_odd_need {
+                if requested.has_odd_need {
                     self.omit(path.as_str().to_owned(), Refusal::no_lines());
                 }
             }
@@ -375,7 +375,7 @@ impl<'a> Packing<'a> {
         };
         let remaining = self.remaining_budget()?;
         let mut reach = FIRST_READ;
-        let (bytes, shown) = loop {
+        let (bytes, line_ranges) = loop {
             let bytes = self
                 .source
                 .read(&allowed.at, reach.saturating_add(LOOK_AHEAD))?;
@@ -416,8 +416,12 @@ impl<'a> Packing<'a> {
         if decoded.extent == Extent::Prefix {
             return Err(Refusal::plain(OmittedReason::BudgetExceeded));
         }
-        let why = format!("{}; {}", self.provenance, lines_of(&shown));
-        Ok((with_replacements(why, decoded.replaced), decoded, shown))
+        let why = format!("{}; {}", self.provenance, lines_of(&line_ranges));
+        Ok((
+            with_replacements(why, decoded.replaced),
+            decoded,
+            line_ranges,
+        ))
     }
 
     /// The bytes that are left, if another file is allowed at all.
@@ -506,13 +510,13 @@ fn lines_of(ranges: &[LineRange]) -> String {
 
 /// An invalid path, escaped for a report.
 fn printable(path: &str) -> String {
-    let mut shown: String = path
+    let mut text: String = path
         .chars()
         .take(MAX_BAD_PATH)
         .flat_map(|c| c.escape_debug())
         .collect();
     if path.chars().nth(MAX_BAD_PATH).is_some() {
-        shown.push('…');
+        text.push('…');
     }
-    shown
+    text
 }

@@ -60,27 +60,27 @@ pub struct PackedFile {
 impl PackedFile {
     /// Returns the content for a reader: in an excerpt, a line with its position precedes each range.
     #[must_use]
-    pub fn shown(&self) -> Cow<'_, str> {
+    pub fn readable_text(&self) -> Cow<'_, str> {
         if self.ranges.is_empty() {
             return Cow::Borrowed(&self.content);
         }
         let mut lines = self.content.split_inclusive('\n');
-        let mut shown = String::with_capacity(self.content.len() + 32 * self.ranges.len());
+        let mut text = String::with_capacity(self.content.len() + 32 * self.ranges.len());
         for range in &self.ranges {
-            if !shown.is_empty() && !shown.ends_with('\n') {
-                shown.push('\n');
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
             }
-            shown.push_str(&format!("[lines {}-{}]\n", range.start, range.end));
+            text.push_str(&format!("[lines {}-{}]\n", range.start, range.end));
             let count = range.end.saturating_sub(range.start).saturating_add(1);
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             lines
                 .by_ref()
                 .take(count)
-                .for_each(|line| shown.push_str(line));
+                .for_each(|line| text.push_str(line));
         }
         // What a pack from elsewhere holds beyond its ranges is not lost.
-        lines.for_each(|line| shown.push_str(line));
-        Cow::Owned(shown)
+        lines.for_each(|line| text.push_str(line));
+        Cow::Owned(text)
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
                 LineRange { start: 5, end: 6 },
             ],
         };
-        assert_eq!(file.shown(), "[lines 1-1]\na\n[lines 5-6]\ne\nf");
+        assert_eq!(file.readable_text(), "[lines 1-1]\na\n[lines 5-6]\ne\nf");
         file.ranges = vec![
             LineRange {
                 start: 3,
@@ -172,10 +172,10 @@ mod tests {
             LineRange { start: 9, end: 2 },
         ];
         assert_eq!(
-            file.shown(),
+            file.readable_text(),
             "[lines 3-18446744073709551615]\na\ne\nf\n[lines 9-2]\n"
         );
         file.ranges.clear();
-        assert_eq!(file.shown(), "a\ne\nf");
+        assert_eq!(file.readable_text(), "a\ne\nf");
     }
 }

@@ -179,7 +179,7 @@ pub fn rank_with(
         let relevance = file.parts.relevance();
         let is_named = file.parts.mentioned > 0;
         let is_free = file.candidate.standing == Standing::AlreadyIn;
-        let (kept_files, kept_bytes) = package.kept(&file.candidate.path);
+        let (kept_files, kept_bytes) = package.reserved_size(&file.candidate.path);
         let refusal = if denied_place(&file.candidate.path, Denial::Shown).is_some() {
             Some("lies in a directory that is never shown")
         } else if let Standing::Withheld(why) = file.candidate.standing {

@@ -149,8 +149,9 @@ mod tests {
             request.needs[1].line_ranges,
             [LineRange { start: 1, end: 2 }]
         );
-        let again = FileRequest::parse(&serde_json::to_vec(&request).unwrap()).unwrap();
-        assert_eq!(again, request);
+        let second_file_request =
+            FileRequest::parse(&serde_json::to_vec(&request).unwrap()).unwrap();
+        assert_eq!(second_file_request, request);
     }
 
     #[test]

@@ -92,8 +92,8 @@ fn join(mut ranges: Vec<LineRange>) -> Vec<LineRange> {
 /// Returns the bytes of sorted, separate `ranges` within the input; `None` if they exceed `max`.
 fn collect(bytes: &[u8], ranges: &[LineRange], max: u64) -> Option<Vec<u8>> {
     let mut lines = Vec::new();
-    let mut wanted = ranges.iter();
-    let mut range = wanted.next();
+    let mut requested = ranges.iter();
+    let mut range = requested.next();
     let mut number = 1;
     let mut line_start = 0;
     let mut range_start = 0;
@@ -108,7 +108,7 @@ fn collect(bytes: &[u8], ranges: &[LineRange], max: u64) -> Option<Vec<u8>> {
         }
         if number == current.end {
             lines.extend_from_slice(&bytes[range_start..line_end]);
-            range = wanted.next();
+            range = requested.next();
         }
         let open = if number >= current.start && number < current.end {
             line_end - range_start

@@ -46,8 +46,8 @@ fn reasons(pack: &ContextPack) -> Vec<(&str, OmittedReason)> {
 fn mandatory_documents_come_first_and_once() {
     let source = Fake::from_files(&CONTRACT);
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
-    let wanted = request(vec![full("src/a.rs"), full("AGENTS.md")], 10, 1000);
-    let pack = build(&wanted, &contract, "slug", &source).unwrap();
+    let expected = request(vec![full("src/a.rs"), full("AGENTS.md")], 10, 1000);
+    let pack = build(&expected, &contract, "slug", &source).unwrap();
     assert_eq!(
         paths(&pack),
         [
@@ -109,8 +109,8 @@ fn replacements_can_make_a_mandatory_document_too_large() {
 fn unusable_required_document_is_an_error() {
     let missing = Fake::from_files(&CONTRACT[1..]);
     let contract = Mandatory::contract::<&str>(&[]).unwrap();
-    let wanted = request(vec![], 10, 1000);
-    let error = build(&wanted, &contract, "slug", &missing).unwrap_err();
+    let expected = request(vec![], 10, 1000);
+    let error = build(&expected, &contract, "slug", &missing).unwrap_err();
     assert!(
         matches!(error, PackError::MandatoryMissing { .. }),
         "{error}"
@@ -121,7 +121,7 @@ fn unusable_required_document_is_an_error() {
         Node::Directory,
     ] {
         let source = Fake::from_files(&CONTRACT).with("AGENTS.md", node);
-        let error = build(&wanted, &contract, "slug", &source).unwrap_err();
+        let error = build(&expected, &contract, "slug", &source).unwrap_err();
         assert!(
             matches!(error, PackError::MandatoryRefused { .. }),
             "{error}"
@@ -129,7 +129,7 @@ fn unusable_required_document_is_an_error() {
     }
     let source = Fake::from_files(&CONTRACT).with("AGENTS.md", Node::Unreadable);
     assert!(matches!(
-        build(&wanted, &contract, "slug", &source),
+        build(&expected, &contract, "slug", &source),
         Err(PackError::MandatoryUnreadable(_))
     ));
 }
@@ -413,7 +413,7 @@ fn denied_places_apply_at_any_depth_and_case() {
         "__pycache__",
     ];
     let mut source = Fake::from_files(&[("src/builder.rs", "x")]);
-    let mut wanted = vec!["src/builder.rs".to_owned()];
+    let mut expected = vec!["src/builder.rs".to_owned()];
     for place in places {
         for path in [
             format!("{place}/x"),
@@ -422,12 +422,12 @@ fn denied_places_apply_at_any_depth_and_case() {
         ] {
             for path in [path.clone(), path.to_uppercase()] {
                 source = source.with(&path, Node::File(b"x".to_vec()));
-                wanted.push(path);
+                expected.push(path);
             }
         }
     }
     let pack = pack(
-        &request(wanted.iter().map(|path| full(path)).collect(), 99, 999),
+        &request(expected.iter().map(|path| full(path)).collect(), 99, 999),
         &source,
     );
     assert_eq!(paths(&pack), ["src/builder.rs"]);
@@ -654,9 +654,9 @@ fn a_cut_keeps_characters_whole_and_is_marked() {
     assert_eq!(reasons(&nothing), [("a", OmittedReason::BudgetExceeded)]);
     let text = String::from_utf8(cut.to_bytes().unwrap()).unwrap();
     assert!(text.contains(r#""truncated":true"#));
-    let whole = pack(&request(vec![full("a")], 9, 5), &source);
+    let full_context_pack = pack(&request(vec![full("a")], 9, 5), &source);
     assert!(
-        !String::from_utf8(whole.to_bytes().unwrap())
+        !String::from_utf8(full_context_pack.to_bytes().unwrap())
             .unwrap()
             .contains("truncated")
     );
@@ -689,9 +689,9 @@ fn ten_thousand_needs_end_in_ten_thousand_rows() {
 
 #[test]
 fn a_reason_cannot_forge_provenance_over_lines() {
-    let mut wanted = request(vec![full("a")], 9, 100);
-    wanted.reason = format!("x\nmandatory_contract{}", "y".repeat(1_000));
-    let pack = pack(&wanted, &Fake::from_files(&[("a", "x")]));
+    let mut expected = request(vec![full("a")], 9, 100);
+    expected.reason = format!("x\nmandatory_contract{}", "y".repeat(1_000));
+    let pack = pack(&expected, &Fake::from_files(&[("a", "x")]));
     assert!(
         pack.files[0].why.starts_with("requested:x mandatory") && pack.files[0].why.len() < 220
     );
@@ -742,19 +742,19 @@ mod properties {
             let pack = build(&request, &none(), "slug", &source).unwrap();
             let read_once = source.bytes_read.get();
 
-            let again = build(&request, &none(), "slug", &source).unwrap();
-            prop_assert_eq!(pack.to_bytes().unwrap(), again.to_bytes().unwrap());
+            let second_context_pack = build(&request, &none(), "slug", &source).unwrap();
+            prop_assert_eq!(pack.to_bytes().unwrap(), second_context_pack.to_bytes().unwrap());
             prop_assert_eq!(source.bytes_read.get(), 2 * read_once);
 
             let distinct: BTreeSet<_> = request.needs.iter().map(|need| &need.path).collect();
             let mut rows: BTreeSet<_> = pack.files.iter().map(|file| &file.path).collect();
-            let shown = rows.len();
-            prop_assert_eq!(shown, pack.files.len(), "no file twice");
+            let shown_count = rows.len();
+            prop_assert_eq!(shown_count, pack.files.len(), "no file twice");
             let second = |path: &&String| rows.contains(path);
             let seconds = pack.omitted.iter().map(|row| &row.path).filter(second).count();
             rows.extend(pack.omitted.iter().map(|row| &row.path));
             prop_assert_eq!(rows.len(), distinct.len());
-            prop_assert_eq!(shown + pack.omitted.len(), distinct.len() + seconds);
+            prop_assert_eq!(shown_count + pack.omitted.len(), distinct.len() + seconds);
             let total: usize = pack.files.iter().map(|file| file.content.len()).sum();
             prop_assert!(total as u64 <= max_bytes);
             prop_assert!(pack.files.len() as u64 <= max_files);

@@ -55,9 +55,9 @@ const HARMLESS: [&str; 5] = [
     ".env.example",
 ];
 
-fn has_one_of(path: &RepoPath, wanted: &[PathRole]) -> bool {
+fn has_one_of(path: &RepoPath, requested: &[PathRole]) -> bool {
     let roles = PathRoles::from_path(path);
-    wanted.iter().any(|role| roles.has(*role))
+    requested.iter().any(|role| roles.has(*role))
 }
 
 #[cfg(test)]

@@ -13,26 +13,26 @@ use crate::patch::{Change, Patch};
 /// Whether `patch` gives any name that was not there before, so that [`collisions`] has something to judge.
 #[must_use]
 pub fn adds_paths(patch: &Patch) -> bool {
-    made(patch).next().is_some()
+    created_paths(patch).next().is_some()
 }
 
 /// Finds the names that `patch` makes and that meet another one. `standing` are the paths of all files before the patch.
 #[must_use]
 pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>) -> Verdict {
     let mut verdict = Verdict::default();
-    let made: BTreeSet<&str> = made(patch).map(RepoPath::as_str).collect();
-    if made.is_empty() {
+    let lines: BTreeSet<&str> = created_paths(patch).map(RepoPath::as_str).collect();
+    if lines.is_empty() {
         return verdict;
     }
     let removed: BTreeSet<&str> = patch
         .files
         .iter()
-        .filter_map(gone)
+        .filter_map(removed_path)
         .map(RepoPath::as_str)
         .collect();
     // Every name on the ways to what is made, by what it is taken for.
     let mut taken: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-    for name in made.iter().flat_map(|path| path_prefixes(path)) {
+    for name in lines.iter().flat_map(|path| path_prefixes(path)) {
         taken.entry(folded(name)).or_default().insert(name);
     }
     let mut stood: BTreeSet<&str> = BTreeSet::new();
@@ -51,7 +51,7 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
         }
         last = if stays { path } else { "" };
     }
-    for path in made {
+    for path in lines {
         let other = path_prefixes(path)
             .filter(|name| !stood.contains(name))
             .find_map(|name| {
@@ -69,7 +69,7 @@ pub fn collisions<'p>(patch: &Patch, standing: impl IntoIterator<Item = &'p str>
     verdict
 }
 
-fn made(patch: &Patch) -> impl Iterator<Item = &RepoPath> {
+fn created_paths(patch: &Patch) -> impl Iterator<Item = &RepoPath> {
     let is_new = |change: &Change| !matches!(change, Change::Modify | Change::Delete);
     patch
         .files
@@ -78,7 +78,7 @@ fn made(patch: &Patch) -> impl Iterator<Item = &RepoPath> {
         .map(|file| &file.path)
 }
 
-fn gone(file: &crate::patch::FilePatch) -> Option<&RepoPath> {
+fn removed_path(file: &crate::patch::FilePatch) -> Option<&RepoPath> {
     match &file.change {
         Change::Delete => Some(&file.path),
         Change::Rename { from } => Some(from),
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn names_differing_in_case_or_accents_collide() {
-        for (made, standing, expected) in [
+        for (lines, standing, expected) in [
             (&["src/A.py"][..], &["src/a.py"][..], &["src/A.py"][..]),
             (&["Src/b.py"], &["src/a.py"], &["Src/b.py"]),
             (&["a/B"], &["a/b/c"], &["a/B"]),
@@ -164,9 +164,9 @@ mod tests {
             (&["cafe"], &["caf\u{e9}"], &[]),
         ] {
             assert_eq!(
-                found(&creates(made), standing),
+                found(&creates(lines), standing),
                 expected,
-                "{made:?} beside {standing:?}"
+                "{lines:?} beside {standing:?}"
             );
         }
     }

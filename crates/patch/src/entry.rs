@@ -418,11 +418,18 @@ mod tests {
             );
         }
         // One that the same patch makes, and one that it takes away.
-        let made = entry("src", None, Some(FileMode::Symlink), "docs");
-        assert_eq!(judged(&named, &[link(), made], &[]), ["patch-symlink l"]);
-        let gone = entry("src", Some(FileMode::Symlink), None, "");
+        let tree_entry = entry("src", None, Some(FileMode::Symlink), "docs");
         assert_eq!(
-            judged(&named, &[link(), gone], &[("src", FileMode::Symlink)]),
+            judged(&named, &[link(), tree_entry], &[]),
+            ["patch-symlink l"]
+        );
+        let missing_tree_entry = entry("src", Some(FileMode::Symlink), None, "");
+        assert_eq!(
+            judged(
+                &named,
+                &[link(), missing_tree_entry],
+                &[("src", FileMode::Symlink)]
+            ),
             [""; 0]
         );
     }

@@ -183,8 +183,8 @@ fn keeps_examples(path: &RepoPath, before: &[u8], after: &[u8]) -> bool {
     );
     // Elsewhere a row of tildes underlines a heading.
     let has_fences = !matches!(path.extension(), Some("rst" | "txt") | None);
-    let shown = examples(&before, has_fences);
-    shown.is_empty() || shown == examples(&after, has_fences)
+    let lines = examples(&before, has_fences);
+    lines.is_empty() || lines == examples(&after, has_fences)
 }
 
 /// The lines of a document that a program may run: fenced blocks, what follows `>>>` up to an empty line, directives with code or tests,

@@ -361,7 +361,7 @@ mod tests {
         ] {
             assert!(policy.denied_place(&path(denied)).is_some(), "{denied}");
         }
-        for fine in [
+        for valid_text in [
             "src/build/mod.rs",
             "src/dist.rs",
             "packages/a/dist_util.js",
@@ -369,7 +369,7 @@ mod tests {
             "builder/x.c",
             "github/x",
         ] {
-            assert_eq!(policy.denied_place(&path(fine)), None, "{fine}");
+            assert_eq!(policy.denied_place(&path(valid_text)), None, "{valid_text}");
         }
         assert_eq!(
             policy.denied_suffix(&path("a/LIB.SO")),
@@ -408,7 +408,7 @@ mod tests {
 
     #[test]
     fn policy_errors_are_explained_in_json_terms() {
-        for (text, says) in [
+        for (text, message) in [
             ("[]", "not a JSON object"),
             ("7", "not a JSON object"),
             ("{", "not JSON"),
@@ -453,7 +453,7 @@ mod tests {
             (r#"{"allow_roots":["../x"]}"#, ""),
         ] {
             let problem = Policy::parse(text.as_bytes()).unwrap_err();
-            assert!(problem.contains(says), "{text}: {problem}");
+            assert!(problem.contains(message), "{text}: {problem}");
             for word in ["struct", "u64", "sequence", "element"] {
                 assert!(!problem.contains(word), "{text}: {problem}");
             }

@@ -221,10 +221,12 @@ impl Git {
         if !self.may_convert(&back) {
             return Ok(BTreeMap::new());
         }
-        let aside = TemporaryIndex::new(self)?;
-        self.run_ok(Call::new(["read-tree", produced.base.as_str()]).with_envs(&aside.env))
-            .await?;
-        let found = self.checked_out(&back, &aside).await?;
+        let backup_temporary_index = TemporaryIndex::new(self)?;
+        self.run_ok(
+            Call::new(["read-tree", produced.base.as_str()]).with_envs(&backup_temporary_index.env),
+        )
+        .await?;
+        let found = self.checked_out(&back, &backup_temporary_index).await?;
         if found.refused.is_empty() {
             return Ok(found.contents);
         }

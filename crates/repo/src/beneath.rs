@@ -51,7 +51,7 @@ impl Root {
     }
 
     /// Opens the directory at `path` as a new root. A link in any component gives [`Errno::LOOP`].
-    pub(crate) fn below(&self, path: &Path) -> Result<Self, Errno> {
+    pub(crate) fn open_directory(&self, path: &Path) -> Result<Self, Errno> {
         Ok(Self {
             fd: self.open_dir(path)?,
             path: self.path.join(path),

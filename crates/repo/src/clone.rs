@@ -346,14 +346,14 @@ pub async fn clone(
     follows_our_settings(&runner, parent_dir).await?;
     receive(&runner, env, request, &git_dir, parent_dir).await?;
 
-    let here = CloneDirs {
+    let clone_dirs = CloneDirs {
         runner: &runner,
         work_dir: parent_dir,
         git_dir: &git_dir,
         tree: &request.into,
     };
     let url = || request.url.to_string();
-    let commit = here
+    let commit = clone_dirs
         .run(Call::new([
             "rev-parse",
             "--verify",
@@ -375,11 +375,11 @@ pub async fn clone(
         return Err(CloneError::Sha256 { url: url() });
     }
     let head_branch = match &request.at {
-        CloneAt::Head => here.head_branch().await?,
+        CloneAt::Head => clone_dirs.head_branch().await?,
         CloneAt::Named(_) => None,
     };
-    let submodules = here.weigh(request).await?;
-    here.check_out().await?;
+    let submodules = clone_dirs.weigh(request).await?;
+    clone_dirs.check_out().await?;
     fs::remove_dir_all(&git_dir).map_err(RepoError::from)?;
     Ok(Cloned {
         tree: request.into.clone(),

@@ -579,9 +579,9 @@ impl CommitReader {
     async fn note_blobs(
         &self,
         notes: &Oid,
-        wanted: &BTreeSet<String>,
+        requested: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, Vec<Oid>>, RepoError> {
-        if wanted.is_empty() {
+        if requested.is_empty() {
             return Ok(BTreeMap::new());
         }
         let root = format!("{notes}^{{tree}}");
@@ -606,7 +606,7 @@ impl CommitReader {
             for ((prefix, oid), read) in level.into_iter().zip(read) {
                 let leads = |name: &[u8]| {
                     let name = format!("{prefix}{}", String::from_utf8_lossy(name));
-                    let first = wanted.range(name.clone()..).next()?;
+                    let first = requested.range(name.clone()..).next()?;
                     first.starts_with(&name).then_some(name)
                 };
                 let entries = match read {
@@ -617,7 +617,7 @@ impl CommitReader {
                     match entry.mode {
                         TreeMode::Tree => below.push((name, entry.oid)),
                         TreeMode::File(mode)
-                            if mode != FileMode::Gitlink && wanted.contains(&name) =>
+                            if mode != FileMode::Gitlink && requested.contains(&name) =>
                         {
                             found.entry(name).or_default().push(entry.oid);
                         }
@@ -821,11 +821,11 @@ impl CommitReader {
         if read.len() != names.len() {
             return Err(sizes.unreadable());
         }
-        let wanted = names
+        let requested = names
             .iter()
             .zip(&read)
             .filter(|(_, read)| matches!(read, ReadObject::Bytes(_)));
-        let input = list(&mut wanted.map(|(name, _)| name));
+        let input = list(&mut requested.map(|(name, _)| name));
         let output = self
             .ok(Call::new(["cat-file", "--batch"]).reading(input))
             .await?;
@@ -927,9 +927,9 @@ fn next_object<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
 }
 
 fn joined(parts: Vec<ReadObject>) -> ReadObject {
-    let mut whole = ReadObject::Missing;
+    let mut full_read_object = ReadObject::Missing;
     for part in parts {
-        whole = match (whole, part) {
+        full_read_object = match (full_read_object, part) {
             (ReadObject::Missing, part) => part,
             (ReadObject::Bytes(mut bytes), ReadObject::Bytes(more)) => {
                 bytes.extend(more);
@@ -938,5 +938,5 @@ fn joined(parts: Vec<ReadObject>) -> ReadObject {
             (ReadObject::Bytes(_) | ReadObject::TooLarge, _) => ReadObject::TooLarge,
         };
     }
-    whole
+    full_read_object
 }

@@ -403,8 +403,9 @@ impl PrivateGit {
             .map_err(|error| RepoError::io("copy to", &git_dir, std::io::Error::other(error)))??;
         if let Some(entries) = &self.entries {
             let (entries, top) = (Arc::clone(entries), copy.to_owned());
-            let noted = tokio::task::spawn_blocking(move || index::write(&top, &entries)).await;
-            let noted = noted.map_err(|error| {
+            let index_metadata =
+                tokio::task::spawn_blocking(move || index::write(&top, &entries)).await;
+            let noted = index_metadata.map_err(|error| {
                 RepoError::io("write", &git_dir, std::io::Error::other(error))
             })??;
             if noted == index::IndexMetadata::All {

@@ -170,17 +170,21 @@ impl Git {
         base: &Oid,
         patch: &[u8],
     ) -> Result<ProducedTree, RepoError> {
-        let aside = TemporaryIndex::new(self)?;
+        let backup_temporary_index = TemporaryIndex::new(self)?;
         let tree = self
-            .apply_to_index(base, patch, &aside.env, Flush::No)
+            .apply_to_index(base, patch, &backup_temporary_index.env, Flush::No)
             .await?;
-        let changes = self.tree_changes(base, &tree, &aside.env).await?;
+        let changes = self
+            .tree_changes(base, &tree, &backup_temporary_index.env)
+            .await?;
         let ProducedChanges {
             base,
             changes,
             after,
             checked_out,
-        } = self.with_contents(base, changes, &aside).await?;
+        } = self
+            .with_contents(base, changes, &backup_temporary_index)
+            .await?;
         Ok(ProducedTree {
             base,
             tree,
@@ -195,7 +199,7 @@ impl Git {
         &self,
         base: &Oid,
         changes: Vec<TreeChange>,
-        aside: &TemporaryIndex,
+        backup_temporary_index: &TemporaryIndex,
     ) -> Result<ProducedChanges, RepoError> {
         let files = changes
             .iter()
@@ -203,8 +207,8 @@ impl Git {
         let contents: BTreeSet<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
         let contents: Vec<Oid> = contents.into_iter().collect();
         let (after, checked_out) = tokio::try_join!(
-            self.blobs(&contents, MAX_TOUCHED, &aside.env),
-            self.checked_out(&changes, aside)
+            self.blobs(&contents, MAX_TOUCHED, &backup_temporary_index.env),
+            self.checked_out(&changes, backup_temporary_index)
         )?;
         Ok(ProducedChanges {
             base: base.clone(),

@@ -155,29 +155,29 @@ impl TreeReader {
 
     /// Resolves a path with links component by component. `behind` never has a link in it.
     fn follow(&self, path: &RepoPath) -> PathState {
-        let mut behind = PathBuf::new();
+        let mut target_path = PathBuf::new();
         let mut ahead: Vec<String> = path.segments().rev().map(str::to_owned).collect();
         let mut over: Vec<RepoPath> = Vec::new();
         while let Some(part) = ahead.pop() {
             if part == ".." {
-                if !behind.pop() {
+                if !target_path.pop() {
                     return PathState::Outside;
                 }
                 continue;
             }
-            behind.push(&part);
-            let looked = self.stat(&behind);
+            target_path.push(&part);
+            let looked = self.stat(&target_path);
             match looked {
                 Ok((FileType::Symlink, _)) => {
                     if over.len() >= MAX_LINKS {
                         return PathState::LinkLoop;
                     }
-                    let Some(target) = self.target_of(&behind) else {
+                    let Some(target) = self.target_of(&target_path) else {
                         return PathState::Outside;
                     };
-                    behind.pop();
+                    target_path.pop();
                     ahead.extend(target.into_iter().rev());
-                    let Some(place) = place(&behind, &ahead) else {
+                    let Some(place) = place(&target_path, &ahead) else {
                         return PathState::Outside;
                     };
                     over.push(place);
@@ -230,8 +230,8 @@ impl TreeReader {
 
 /// Returns the destination of a path by its names; `None` if it leaves the root or enters git's own
 /// directory.
-fn place(behind: &Path, ahead: &[String]) -> Option<RepoPath> {
-    let mut parts: Vec<&str> = behind
+fn place(target_path: &Path, ahead: &[String]) -> Option<RepoPath> {
+    let mut parts: Vec<&str> = target_path
         .components()
         .filter_map(|part| part.as_os_str().to_str())
         .collect();

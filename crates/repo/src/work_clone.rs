@@ -218,12 +218,12 @@ impl WorkClone {
         };
         let mut update = format!("update refs/heads/main {commit}\n").into_bytes();
         let tags = self.ok(refs(Some(format!("--merged={commit}")))).await?;
-        for (name, object) in listed(&tags) {
+        for (name, object) in parse_refs(&tags) {
             if let Some(tag) = name.strip_prefix("refs/source/tags/") {
                 update.extend_from_slice(format!("create refs/tags/{tag} {object}\n").as_bytes());
             }
         }
-        for (name, _) in listed(&self.ok(refs(None)).await?) {
+        for (name, _) in parse_refs(&self.ok(refs(None)).await?) {
             update.extend_from_slice(format!("delete {name}\n").as_bytes());
         }
         self.ok(Call::new(["update-ref", "--stdin"]).reading(update))
@@ -262,7 +262,7 @@ impl WorkClone {
 }
 
 /// The refs of a listing, by name, with the objects they point at.
-fn listed(output: &Output) -> Vec<(String, String)> {
+fn parse_refs(output: &Output) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(&output.stdout);
     let pair = |line: &str| {
         line.split_once(' ')

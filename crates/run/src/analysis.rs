@@ -148,7 +148,7 @@ impl GateResult {
         if failed.is_empty() {
             return self.end.clone();
         }
-        let shown = failed
+        let text = failed
             .iter()
             .take(MAX_NAMED)
             .copied()
@@ -156,9 +156,9 @@ impl GateResult {
             .join(", ");
         let more = failed.len().saturating_sub(MAX_NAMED);
         if more == 0 {
-            shown
+            text
         } else {
-            format!("{shown} and {more} more")
+            format!("{text} and {more} more")
         }
     }
 }

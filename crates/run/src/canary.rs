@@ -320,7 +320,7 @@ async fn look_in_copy(
 ) -> Result<(), RunError> {
     let is_unnoticed = |gate: &GateSpec| {
         let id = gate.id.as_str();
-        shown.iter().any(|shown| shown.id == id && shown.outcome == CanaryOutcome::Unnoticed)
+        shown.iter().any(|canary_gate| canary_gate.id == id && canary_gate.outcome == CanaryOutcome::Unnoticed)
             && before.gate_runs().any(|run| run.id == gate.id && is_python(run))
             // What the user set counts.
             && !gate.env.contains_key(PYTHON_PATH)
@@ -413,8 +413,8 @@ async fn build_first(
         return Ok(());
     }
     for gate in on.base.gates {
-        let unnoticed = shown.iter_mut().find(|shown| {
-            shown.id == gate.id.as_str() && shown.outcome == CanaryOutcome::Unnoticed
+        let unnoticed = shown.iter_mut().find(|canary_gate| {
+            canary_gate.id == gate.id.as_str() && canary_gate.outcome == CanaryOutcome::Unnoticed
         });
         let Some(unnoticed) = unnoticed else {
             continue;

@@ -98,10 +98,10 @@ fn read_behaviors(
     let mut places = Places::new(root);
     let mut left = MAX_SEARCHED_ALL;
     for (path, mode) in &tracked {
-        let shown = path.to_string_lossy();
-        if shown == BEHAVIOR_INDEX {
+        let content = path.to_string_lossy();
+        if content == BEHAVIOR_INDEX {
             found.index = places.document(path);
-        } else if let Some(name) = shown
+        } else if let Some(name) = content
             .strip_prefix(BEHAVIOR_PAGES)
             .and_then(|rest| rest.strip_prefix('/'))
             && !name.contains('/')
@@ -116,7 +116,7 @@ fn read_behaviors(
             };
             if left == 0 {
                 found.unsearched.insert(
-                    shown.into_owned(),
+                    content.into_owned(),
                     "the search limit was reached before it".to_owned(),
                 );
                 continue;
@@ -125,7 +125,7 @@ fn read_behaviors(
             let Ok(prefix) = read_prefix(&place, limit) else {
                 found
                     .unsearched
-                    .insert(shown.into_owned(), "it cannot be read".to_owned());
+                    .insert(content.into_owned(), "it cannot be read".to_owned());
                 continue;
             };
             let read = prefix.bytes.len() as u64;
@@ -133,13 +133,13 @@ fn read_behaviors(
             let is_text = !prefix.bytes.iter().take(8000).any(|byte| *byte == 0);
             if prefix.total > read && is_text {
                 found.unsearched.insert(
-                    shown.to_string(),
+                    content.to_string(),
                     format!("only its first {read} bytes were searched"),
                 );
             }
             let markers = behavior_markers(&prefix.bytes);
             if !markers.is_empty() {
-                found.markers.insert(shown.into_owned(), markers);
+                found.markers.insert(content.into_owned(), markers);
             }
         }
     }
@@ -299,9 +299,9 @@ mod tests {
             ("B001-totals.md", PAGE),
             ("a.py", "# BEHAVIOR_ID: B001\n"),
         ]);
-        let whole = repository(&WHOLE);
+        let full_temp_dir = repository(&WHOLE);
         let relink = |path: &str, to: &Path| {
-            let place = whole.path().join(path);
+            let place = full_temp_dir.path().join(path);
             if place.is_dir() {
                 crucible_host::fs::remove_dir_all(&place).unwrap();
             } else {
@@ -310,20 +310,29 @@ mod tests {
             symlink(to, &place).unwrap();
         };
         relink("src/a.py", &outside.path().join("a.py"));
-        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-entry-unmarked"]);
+        assert_eq!(
+            codes(&read(&full_temp_dir, &PATHS)),
+            ["behaviors-entry-unmarked"]
+        );
         relink("src", outside.path());
-        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-entry-unmarked"]);
+        assert_eq!(
+            codes(&read(&full_temp_dir, &PATHS)),
+            ["behaviors-entry-unmarked"]
+        );
         relink(
             "docs/behaviors/B001-totals.md",
             &outside.path().join("B001-totals.md"),
         );
         assert_eq!(
-            codes(&read(&whole, &PATHS)),
+            codes(&read(&full_temp_dir, &PATHS)),
             ["behaviors-unreadable", "behaviors-entry-unmarked"]
         );
         relink("docs/behaviors", outside.path());
-        assert_eq!(codes(&read(&whole, &PATHS)), ["behaviors-unreadable"; 2]);
-        assert_eq!(listed_behaviors(whole.path()), [""; 0]);
+        assert_eq!(
+            codes(&read(&full_temp_dir, &PATHS)),
+            ["behaviors-unreadable"; 2]
+        );
+        assert_eq!(listed_behaviors(full_temp_dir.path()), [""; 0]);
     }
 
     #[test]

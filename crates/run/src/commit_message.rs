@@ -101,14 +101,14 @@ fn shortened(goal: &str) -> String {
     let max_chars = MAX_SUBJECT - 1;
     let cut: String = goal.chars().take(max_chars).collect();
     let is_between = goal.chars().nth(max_chars).is_none_or(char::is_whitespace);
-    let whole = if is_between {
+    let full_text = if is_between {
         cut.as_str()
     } else {
         cut.rsplit_once(' ').map_or(cut.as_str(), |(head, _)| head)
     };
     format!(
         "{}…",
-        whole.trim_end_matches([' ', ',', ';', ':', '-', '('])
+        full_text.trim_end_matches([' ', ',', ';', ':', '-', '('])
     )
 }
 

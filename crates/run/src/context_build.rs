@@ -177,10 +177,10 @@ impl WrittenDocument {
     /// # Errors
     ///
     /// Fails if the file cannot be written.
-    pub fn write(shown: &Path, path: &Path, bytes: &[u8]) -> Result<Self, Failure> {
+    pub fn write(file_path: &Path, path: &Path, bytes: &[u8]) -> Result<Self, Failure> {
         write_atomic(path, bytes)?;
         Ok(Self {
-            path: shown.display().to_string(),
+            path: file_path.display().to_string(),
             digest: Digest::compute(bytes),
             bytes: bytes.len(),
         })

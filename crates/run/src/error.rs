@@ -246,7 +246,7 @@ pub enum RunError {
     /// The commit of a landed run is not on its branch any more.
     #[error(
         "run {id} landed as commit {commit}, but {}, or start a new run on the current state",
-        gone(commit, branch, *reach)
+        missing_commit_hint(commit, branch, *reach)
     )]
     CommitGone {
         /// Which run.
@@ -261,7 +261,7 @@ pub enum RunError {
     /// The repository is at the run's base, but some files are not.
     #[error(
         "these paths have uncommitted changes: {first}{}; the run needs an unchanged base: stash or undo them, then run `{then}`",
-        more(*count)
+        format_more(*count)
     )]
     BaseDirty {
         /// How many.
@@ -403,7 +403,7 @@ pub enum RunError {
 }
 
 /// Describes why a commit is no longer on its branch, and how to restore it.
-fn gone(commit: &str, branch: &str, reach: BranchReach) -> String {
+fn missing_commit_hint(commit: &str, branch: &str, reach: BranchReach) -> String {
     // A cherry-pick would be another commit, which has no statement.
     match reach {
         BranchReach::NoBranch => {
@@ -421,7 +421,7 @@ fn gone(commit: &str, branch: &str, reach: BranchReach) -> String {
 }
 
 /// That there are more than the one that is named.
-fn more(count: usize) -> String {
+fn format_more(count: usize) -> String {
     match count {
         0 | 1 => String::new(),
         _ => format!(" and {} more", count - 1),

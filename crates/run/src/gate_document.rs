@@ -94,7 +94,7 @@ impl CheckedGates {
     #[must_use]
     pub fn exit_status(checks: &[GateCheck]) -> ExitStatus {
         let is_any =
-            |wanted: fn(&GateState) -> bool| checks.iter().any(|check| wanted(&check.state));
+            |requested: fn(&GateState) -> bool| checks.iter().any(|check| requested(&check.state));
         if is_any(|state| matches!(state, GateState::CouldNotRun { .. })) {
             ExitStatus::Usage
         } else if is_any(|state| matches!(state, GateState::Fails { .. })) {
@@ -196,17 +196,17 @@ impl GateDocument {
     /// Returns a gate as lines.
     #[must_use]
     pub fn lines(gate: &GateSpec) -> Vec<String> {
-        let shown = Self::new(gate, None);
+        let gate_document = Self::new(gate, None);
         let mut lines = vec![
-            shown.id,
+            gate_document.id,
             format!("  command  {}", gate.command_line()),
-            format!("  from     {}", shown.source),
+            format!("  from     {}", gate_document.source),
             format!(
                 "  in       {}",
-                if shown.cwd.is_empty() {
+                if gate_document.cwd.is_empty() {
                     "the repository's top"
                 } else {
-                    &shown.cwd
+                    &gate_document.cwd
                 }
             ),
         ];
@@ -215,15 +215,15 @@ impl GateDocument {
                 .iter()
                 .map(|words| format!("  setup    {}", command_line(words))),
         );
-        if !shown.env.is_empty() {
-            lines.push(format!("  env      {}", shown.env.join(", ")));
+        if !gate_document.env.is_empty() {
+            lines.push(format!("  env      {}", gate_document.env.join(", ")));
         }
-        if shown.canary.is_some() {
+        if gate_document.canary.is_some() {
             lines.push("  canary   off: it counts without a canary run".to_owned());
         }
         lines.push(format!(
             "  limits   {} s, network {}, level {}",
-            shown.timeout_s, shown.network, shown.level
+            gate_document.timeout_s, gate_document.network, gate_document.level
         ));
         lines
     }

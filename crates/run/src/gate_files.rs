@@ -258,12 +258,12 @@ pub(crate) fn gate_files(
 /// Returns the text of a makefile with variables expanded, based on all makefiles so far.
 fn made_from(followed: &[CommandText], text: &str, tracked: &[(&str, Mode)]) -> String {
     let makefiles = followed.iter().filter(|file| file.is_makefile);
-    let made = Makefile::read(makefiles.map(|file| file.text.as_str()));
-    let compilers = compilers(&made, |path| {
+    let makefile = Makefile::read(makefiles.map(|file| file.text.as_str()));
+    let compilers = compilers(&makefile, |path| {
         tracked.iter().any(|(known, _)| *known == path)
     });
     text.lines()
-        .map(|line| spaced(&made.expand_with(line, &compilers)))
+        .map(|line| spaced(&makefile.expand_with(line, &compilers)))
         .collect::<Vec<_>>()
         .join("\n")
 }

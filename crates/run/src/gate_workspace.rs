@@ -278,7 +278,7 @@ impl<'w> GateWorkspace<'w> {
                     .map(|place| mount(place, MountContent::ReadOnly(place.clone()))),
             );
         } else {
-            let shown: Vec<PathBuf> = trees()
+            let paths: Vec<PathBuf> = trees()
                 .map(|tree| self.survey.top.join(&tree.path))
                 .collect();
             masked.extend(hidden_paths(
@@ -287,7 +287,7 @@ impl<'w> GateWorkspace<'w> {
                 self.base.gates,
                 &self.survey.env,
                 None,
-                &shown,
+                &paths,
             ));
         }
         let withheld = self.base.withheld.iter();

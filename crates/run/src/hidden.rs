@@ -25,16 +25,16 @@ pub(crate) fn hidden_paths(
     gates: &[GateSpec],
     env: &[(OsString, OsString)],
     mounted: Option<&Path>,
-    shown: &[PathBuf],
+    paths: &[PathBuf],
 ) -> Vec<PathBuf> {
     let is_copy = |place: &Path| mounted.is_some_and(|mounted| place.starts_with(mounted));
     let mut hidden = vec![world.runs_root.clone(), world.tmp.clone()];
     for place in kin(repo).into_iter().filter(|place| !is_copy(place)) {
         let mut tools = tool_paths(&place, env, gates);
         tools.extend(
-            shown
+            paths
                 .iter()
-                .filter(|shown| shown.starts_with(&place))
+                .filter(|path| path.starts_with(&place))
                 .cloned(),
         );
         tools.retain(|tool| !is_copy(tool));

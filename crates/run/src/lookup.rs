@@ -24,7 +24,7 @@ pub fn find_run(
     ledger: Option<Ledger>,
     ledger_file: &Path,
     named: Option<&str>,
-    here: Option<&Path>,
+    current_dir: Option<&Path>,
 ) -> Result<(Ledger, RunDir), Failure> {
     let runs = ledger
         .as_ref()
@@ -33,7 +33,7 @@ pub fn find_run(
     if ledger.is_none() && has_runs(&world.runs_root) {
         return Err(missing_ledger(ledger_file));
     }
-    let here = here.map(|top| std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned()));
+    let here = current_dir.map(|top| std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned()));
     let is_here = |repo: &str| here.as_deref().is_none_or(|top| Path::new(repo) == top);
     let newest = runs
         .iter()

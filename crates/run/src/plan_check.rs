@@ -56,7 +56,7 @@ impl PlanCheck {
                 Err(RunError::Fs(error)) if error.is_not_found() => return Err(no_plan(dir)),
                 texts => texts?,
             },
-            None => beside(&self.plan)?,
+            None => read_plan(&self.plan)?,
         };
         let mut verdict = Verdict::default();
         // The run directory of a plan's file has its signature.
@@ -130,7 +130,7 @@ fn no_plan(dir: &RunDir) -> Failure {
 }
 
 /// Reads a plan's file and the documents beside it.
-fn beside(plan: &Path) -> Result<RunPlan, Failure> {
+fn read_plan(plan: &Path) -> Result<RunPlan, Failure> {
     let text = |name: &str| match read_regular_up_to(&plan.with_file_name(name), MAX_FILE) {
         Ok(bytes) => String::from_utf8(bytes).map(Some).map_err(|_| {
             let message = format!("{name} beside the plan is not UTF-8");

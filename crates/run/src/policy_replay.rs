@@ -71,7 +71,7 @@ impl RuleResult {
         Self::new(setting, RuleAnswer::Passes, "")
     }
 
-    fn unknown(setting: &str, reason: &str) -> Self {
+    fn unknown_setting(setting: &str, reason: &str) -> Self {
         Self::new(setting, RuleAnswer::Unknown, reason)
     }
 
@@ -133,7 +133,7 @@ pub fn replay_policy(run: &RunDocuments, policy: &ReplayPolicy) -> Option<Vec<Ru
     answers.extend(rules::budget_rules(run, attempt, policy));
     match &attempt.report {
         Some(report) => answers.extend(rules::report_rules(run, report, policy)),
-        None => answers.push(RuleResult::unknown(
+        None => answers.push(RuleResult::unknown_setting(
             "gates",
             "the report of the gates is missing or cannot be parsed",
         )),

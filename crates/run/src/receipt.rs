@@ -206,8 +206,8 @@ mod tests {
                 let receipt = RunReceipt::new(&record(Path::new("/r"), &[]), &events);
                 let document = serde_json::to_value(&receipt).unwrap();
                 prop_assert_eq!(&document["pipeline"]["execution_strategy"], "controlled");
-                let told = events.iter().filter(|event| event.body.get(LLM).is_some_and(Value::is_object)).count();
-                prop_assert_eq!(receipt.phases.len(), told);
+                let reported_count = events.iter().filter(|event| event.body.get(LLM).is_some_and(Value::is_object)).count();
+                prop_assert_eq!(receipt.phases.len(), reported_count);
                 for phase in document["phases"].as_array().unwrap() {
                     let llm = &phase["llm"];
                     prop_assert!(llm["provider"].is_string() && llm["model_used"].is_string());

@@ -56,17 +56,19 @@ pub(crate) fn restore(
 pub(crate) fn restore_file(
     dir: &RunDir,
     path: &str,
-    whole: &[u8],
+    full_content: &[u8],
 ) -> Result<Option<String>, RunError> {
-    Present::at(dir, path).put_back(dir, path, whole)
+    Present::at(dir, path).put_back(dir, path, full_content)
 }
 
 /// Returns whether a crash may have left `present` of `whole`: a prefix, possibly with zeros instead of the
 /// rest. False for a complete file.
-pub(crate) fn is_torn(present: &[u8], whole: &[u8]) -> bool {
+pub(crate) fn is_torn(present: &[u8], full_content: &[u8]) -> bool {
     let zeros = present.iter().rev().take_while(|byte| **byte == 0).count();
     let nonzero_prefix = &present[..present.len() - zeros];
-    present.len() <= whole.len() && present != whole && whole.starts_with(nonzero_prefix)
+    present.len() <= full_content.len()
+        && present != full_content
+        && full_content.starts_with(nonzero_prefix)
 }
 
 /// The text of the review that a refused attempt amounts to.
@@ -93,14 +95,19 @@ impl Present {
         matches!(self, Self::File(bytes) if Digest::compute(bytes) == *digest)
     }
 
-    fn put_back(&self, dir: &RunDir, path: &str, whole: &[u8]) -> Result<Option<String>, RunError> {
+    fn put_back(
+        &self,
+        dir: &RunDir,
+        path: &str,
+        full_content: &[u8],
+    ) -> Result<Option<String>, RunError> {
         let gives_way = match self {
             Self::Missing => true,
-            Self::File(bytes) => is_torn(bytes, whole),
+            Self::File(bytes) => is_torn(bytes, full_content),
             Self::Other => false,
         };
         if gives_way {
-            dir.write_recorded(path, whole)?;
+            dir.write_recorded(path, full_content)?;
         }
         Ok(gives_way.then(|| path.to_owned()))
     }
@@ -180,7 +187,7 @@ mod tests {
 
     #[test]
     fn only_prefixes_and_zeros_are_torn() {
-        let whole = b"one\ntwo\0\0three\n";
+        let full_content = b"one\ntwo\0\0three\n";
         for torn in [
             &b""[..],
             b"o",
@@ -188,13 +195,13 @@ mod tests {
             b"one\ntwo\0",
             b"one\0\0\0",
             &[0; 15],
-            &whole[..14],
+            &full_content[..14],
         ] {
-            assert!(is_torn(torn, whole), "{torn:?}");
+            assert!(is_torn(torn, full_content), "{torn:?}");
         }
-        let longer = [whole.as_slice(), b"\0"].concat();
+        let longer = [full_content.as_slice(), b"\0"].concat();
         for edited in [
-            &whole[..],
+            &full_content[..],
             b"one\ntwO",
             b"One",
             b"one\0two",
@@ -202,7 +209,7 @@ mod tests {
             &longer,
             &[0; 16],
         ] {
-            assert!(!is_torn(edited, whole), "{edited:?}");
+            assert!(!is_torn(edited, full_content), "{edited:?}");
         }
         assert!(!is_torn(b"", b""));
     }

@@ -67,7 +67,7 @@ impl RunState {
 
     /// Returns the state with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 

@@ -290,7 +290,7 @@ pub(crate) fn status_of(
     let plan = plan.and_then(|bytes| Plan::parse(std::str::from_utf8(&bytes).ok()?).ok());
     let is_shown = matches!(state, RunState::Verified | RunState::Landed)
         && !edited.iter().any(|path| path == layout::VERIFY_REPORT);
-    let mut shown = if is_shown && dir.has(layout::VERIFY_REPORT) {
+    let mut lines = if is_shown && dir.has(layout::VERIFY_REPORT) {
         report_lines(&dir.read_json(layout::VERIFY_REPORT)?)
     } else {
         Vec::new()
@@ -309,13 +309,13 @@ pub(crate) fn status_of(
     };
     let bundle = (is_refused && dir.has(layout::BUNDLE)).then(|| dir.path(layout::BUNDLE));
     if is_shown && dir.has(layout::HELD_OUT) {
-        shown.push(held_out_line(&dir.read_json(layout::HELD_OUT)?));
+        lines.push(held_out_line(&dir.read_json(layout::HELD_OUT)?));
     }
     Ok(RunStatus {
         refused,
         failing_tests,
         bundle,
-        shown,
+        shown: lines,
         scope_sources: plan.map(|plan| plan.scope_sources).unwrap_or_default(),
         missing: missing_artifacts(dir, owed.as_ref().map(|owed| owed.target.as_str())),
         owed,
@@ -476,10 +476,10 @@ pub(crate) fn pending_request(events: &[EventRecord]) -> Option<PendingRequest> 
     let prompted = events
         .iter()
         .rfind(|event| event.event == EventKind::OutboxPrompted.name())?;
-    let answered = answered_key(prompted_step(prompted.key.as_deref()?)?);
+    let answer = answered_key(prompted_step(prompted.key.as_deref()?)?);
     if events
         .iter()
-        .any(|event| event.key.as_deref() == Some(answered.as_str()))
+        .any(|event| event.key.as_deref() == Some(answer.as_str()))
     {
         return None;
     }

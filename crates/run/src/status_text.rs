@@ -104,14 +104,14 @@ impl RunStatus {
 
 /// The number of failing tests, and the first of them.
 fn names(tests: &[String]) -> String {
-    let shown: Vec<&str> = tests.iter().take(MAX_TESTS).map(String::as_str).collect();
-    let more = match tests.len() - shown.len() {
+    let lines: Vec<&str> = tests.iter().take(MAX_TESTS).map(String::as_str).collect();
+    let more = match tests.len() - lines.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let count = counted(tests.len() as u64, "test");
     let verb = if tests.len() == 1 { "fails" } else { "fail" };
-    format!("{count} {verb}: {}{more}", shown.join(", "))
+    format!("{count} {verb}: {}{more}", lines.join(", "))
 }
 
 /// Who proposes the changes of a run: nobody else is named where a person or a command does.

@@ -291,7 +291,7 @@ mod tests {
         kinds.iter().enumerate().map(event).collect()
     }
 
-    fn shown(parts: &[TimelinePart]) -> Vec<String> {
+    fn rendered(parts: &[TimelinePart]) -> Vec<String> {
         let seconds = |at: Timestamp| at.unix_millis() / 1000 % 60;
         let part = |part: &TimelinePart| {
             let name = match part.kind {
@@ -333,7 +333,7 @@ mod tests {
             (Landed, 0),
         ]);
         assert_eq!(
-            shown(&timeline(&events)),
+            rendered(&timeline(&events)),
             [
                 "inspect 0-1 3",
                 "context 1-3 5",
@@ -361,7 +361,7 @@ mod tests {
         ];
         let parts = timeline(&events(&failed));
         let open = ["change 1-3 open", "attempt 1 2-3 open", "gates 1 3-3 open"];
-        assert_eq!(shown(&parts)[2..], open);
+        assert_eq!(rendered(&parts)[2..], open);
         assert_eq!(first_end(&events(&failed)), None);
         let again = [
             (RunCreated, 0),
@@ -370,7 +370,7 @@ mod tests {
             (ModelAsked, 1),
         ];
         assert_eq!(
-            shown(&timeline(&events(&again))),
+            rendered(&timeline(&events(&again))),
             [
                 "inspect 0-0 2",
                 "change 0-1 2",

@@ -302,7 +302,7 @@ pub(crate) async fn run_base(
                 gates: std::slice::from_ref(&tried),
                 ..base
             };
-            let again = run(
+            let second_trial_result = run(
                 world,
                 git,
                 base,
@@ -313,7 +313,7 @@ pub(crate) async fn run_base(
             )
             .await?;
             let runs_tests = |run: &GateRun| could_not_run(run).is_none() && run.results.is_some();
-            if again.gate_runs().any(runs_tests) {
+            if second_trial_result.gate_runs().any(runs_tests) {
                 let cause = beginning(&trial.normaliser.apply(missing.cause.as_bytes()));
                 observer.note(&format!(
                     "  gate {} runs `{}`, because `{}` could not run: {cause}",
@@ -321,7 +321,7 @@ pub(crate) async fn run_base(
                     tried.command_line(),
                     gate.command_line()
                 ));
-                trial.replace_outcomes(again.outcomes);
+                trial.replace_outcomes(second_trial_result.outcomes);
                 *gate = tried;
                 break;
             }

@@ -262,7 +262,7 @@ async fn rerun_flaky(
         gates: &gates,
         ..base
     };
-    let again = run(
+    let second_trial_result = run(
         world,
         by.git,
         base,
@@ -272,7 +272,7 @@ async fn rerun_flaky(
         observer,
     )
     .await?;
-    Ok(again.gate_runs().cloned().collect())
+    Ok(second_trial_result.gate_runs().cloned().collect())
 }
 
 /// Results of the full set's gates without the change, if they ran for it.

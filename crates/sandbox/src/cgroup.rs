@@ -78,11 +78,13 @@ impl CgroupParents {
     fn of_version_two(own: &str, mounts: &str) -> Option<Self> {
         let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
         let (mount, root) = mounted(mounts, "cgroup2", None)?;
-        let here = below(&mount, &root, path)?;
-        let above = here.ancestors().take_while(|at| at.starts_with(&mount));
+        let current_dir = path_in_mount(&mount, &root, path)?;
+        let above = current_dir
+            .ancestors()
+            .take_while(|at| at.starts_with(&mount));
         above
             .map(Path::to_owned)
-            .find(|at| delegates_controllers(at, *at == here))
+            .find(|at| delegates_controllers(at, *at == current_dir))
             .map(|at| Self {
                 directories: vec![(at, Version::Two)],
             })
@@ -99,8 +101,8 @@ impl CgroupParents {
                     .then_some(path)
             })?;
             let (mount, root) = mounted(mounts, "cgroup", Some(controller))?;
-            let here = below(&mount, &root, path)?;
-            can_make(&here).then_some((here, Version::One(controller)))
+            let current_dir = path_in_mount(&mount, &root, path)?;
+            can_make(&current_dir).then_some((current_dir, Version::One(controller)))
         };
         let directories: Option<Vec<_>> = CONTROLLERS.into_iter().map(directory).collect();
         Some(Self {
@@ -215,7 +217,8 @@ fn mounted(mounts: &str, kind: &str, controller: Option<&str>) -> Option<(PathBu
         let mut source = source.split(' ');
         let is_of_kind = source.next() == Some(kind);
         let options = source.nth(1).unwrap_or_default();
-        let has = controller.is_none_or(|wanted| options.split(',').any(|option| option == wanted));
+        let has =
+            controller.is_none_or(|requested| options.split(',').any(|option| option == requested));
         let mut place = place.split(' ').skip(3);
         let (root, mount) = (place.next()?, place.next()?);
         (is_of_kind && has).then(|| (PathBuf::from(mount), PathBuf::from(root)))
@@ -223,7 +226,7 @@ fn mounted(mounts: &str, kind: &str, controller: Option<&str>) -> Option<(PathBu
 }
 
 /// The directory of the group `path` in a hierarchy of which `root` is mounted at `mount`.
-fn below(mount: &Path, root: &Path, path: &str) -> Option<PathBuf> {
+fn path_in_mount(mount: &Path, root: &Path, path: &str) -> Option<PathBuf> {
     let inside = Path::new(path).strip_prefix(root).ok()?;
     Some(mount.join(inside))
 }
@@ -234,7 +237,7 @@ fn delegates_controllers(group: &Path, is_own: bool) -> bool {
         let listed = fs::read_to_string(group.join(file)).unwrap_or_default();
         CONTROLLERS
             .iter()
-            .all(|wanted| listed.split_whitespace().any(|name| name == *wanted))
+            .all(|requested| listed.split_whitespace().any(|name| name == *requested))
     };
     if !lists("cgroup.subtree_control") {
         // Only of our own, and refused where it has processes, unless it is the topmost.
@@ -384,9 +387,9 @@ mod tests {
             expected("/sys/fs/cgroup/unified", "/")
         );
         assert_eq!(
-            below(Path::new("/m"), Path::new("/a"), "/a/b"),
+            path_in_mount(Path::new("/m"), Path::new("/a"), "/a/b"),
             Some(PathBuf::from("/m/b"))
         );
-        assert_eq!(below(Path::new("/m"), Path::new("/a"), "/b"), None);
+        assert_eq!(path_in_mount(Path::new("/m"), Path::new("/a"), "/b"), None);
     }
 }

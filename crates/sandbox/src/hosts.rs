@@ -160,11 +160,11 @@ pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostErr
         host: host.host.clone(),
         problem,
     };
-    let mut wanted: BTreeMap<String, (Destination, BTreeSet<u16>)> = BTreeMap::new();
+    let mut requested: BTreeMap<String, (Destination, BTreeSet<u16>)> = BTreeMap::new();
     let mut ports = 0;
     for host in hosts {
         let (name, to) = meaning(&host.host).map_err(|problem| refuse(host, problem))?;
-        let known = &mut wanted
+        let known = &mut requested
             .entry(name)
             .or_insert_with(|| (to, BTreeSet::new()))
             .1;
@@ -176,11 +176,11 @@ pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostErr
             .iter()
             .filter(|port| known.insert(**port))
             .count();
-        if ports > MAX_PORTS || wanted.len() > MAX_HOSTS {
+        if ports > MAX_PORTS || requested.len() > MAX_HOSTS {
             return Err(refuse(host, HostProblem::TooMany));
         }
     }
-    let taken: BTreeSet<IpAddr> = wanted
+    let ip_addrs: BTreeSet<IpAddr> = requested
         .values()
         .filter_map(|(to, _)| {
             if let Destination::Address(address) = to {
@@ -191,9 +191,9 @@ pub(crate) fn routes(hosts: &[AllowedHost]) -> Result<Vec<Route>, AllowedHostErr
         })
         .collect();
     let free = (2..=u8::MAX).map(|last| IpAddr::from([127, 0, 0, last]));
-    let mut free = free.filter(|address| !taken.contains(address));
+    let mut free = free.filter(|address| !ip_addrs.contains(address));
     let mut routes = BTreeMap::new();
-    for (host, (to, ports)) in wanted {
+    for (host, (to, ports)) in requested {
         let inside = match &to {
             Destination::Address(address) => *address,
             // There are more of these addresses than hosts are taken.

@@ -321,7 +321,7 @@ impl IsolationReceipt {
 mod tests {
     use super::*;
 
-    fn lost(layer: Layer) -> MissingLayer {
+    fn missing(layer: Layer) -> MissingLayer {
         MissingLayer {
             layer,
             reason: "no such thing here".to_owned(),
@@ -342,7 +342,7 @@ mod tests {
             .filter(|layer| *layer != Layer::Landlock)
             .map(reached)
             .collect();
-        let layers = Layers::from_trial(&all, &[lost(Layer::Landlock)]);
+        let layers = Layers::from_trial(&all, &[missing(Layer::Landlock)]);
         assert_eq!(layers.state(Layer::Landlock), LayerState::Missing);
         assert_eq!(layers.state(Layer::Seccomp), LayerState::Available);
         assert!(!layers.verdict(Strength::Required).passes());
@@ -370,7 +370,7 @@ mod tests {
             IsolationLevel::Full
         );
         assert_eq!(
-            level(vec![reached(Layer::Seccomp)], vec![lost(Layer::Masks)]),
+            level(vec![reached(Layer::Seccomp)], vec![missing(Layer::Masks)]),
             IsolationLevel::Partial
         );
         assert_eq!(level(vec![], vec![]), IsolationLevel::None);

@@ -219,10 +219,10 @@ impl Layout {
     pub(crate) fn overlay_mount_point(&self, others: &[&Path]) -> Option<&'static Path> {
         let holds = |place: &Path, path: &Path| path != place && path.starts_with(place);
         let is_free = |place: &&Path| {
-            let mut shown = self.mounts.keys();
+            let mut keys = self.mounts.keys();
             place.is_dir()
                 && !others.iter().any(|path| holds(place, path))
-                && !shown.any(|path| holds(place, path) || holds(place, &self.table.to_host(path)))
+                && !keys.any(|path| holds(place, path) || holds(place, &self.table.to_host(path)))
         };
         LAYERS.into_iter().map(Path::new).find(is_free)
     }

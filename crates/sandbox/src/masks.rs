@@ -122,7 +122,7 @@ impl Drop for Placeholders {
 fn take(path: &Path, kind: PlaceholderKind) -> io::Result<File> {
     let mut waited = Duration::ZERO;
     loop {
-        let made = match create(path, kind) {
+        let is_new = match create(path, kind) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error) => return Err(error.into()),
@@ -139,7 +139,7 @@ fn take(path: &Path, kind: PlaceholderKind) -> io::Result<File> {
                     Err(TryLockError::Error(_)) => is_at(&file, path),
                 };
                 // From now on no process removes it during the check.
-                if locked && (made || placeholder(path, &file.metadata()?) == Some(kind)) {
+                if locked && (is_new || placeholder(path, &file.metadata()?) == Some(kind)) {
                     return Ok(file);
                 }
                 if locked {
@@ -242,16 +242,16 @@ mod tests {
             ("kept", PlaceholderKind::File),
         ] {
             let path = home.path().join(name);
-            let mut ours = Placeholders::default();
-            ours.hold(&path, kind);
-            ours.make().unwrap();
+            let mut own_placeholders = Placeholders::default();
+            own_placeholders.hold(&path, kind);
+            own_placeholders.make().unwrap();
             // Another process knows nothing of our list; the lock of another open file stands for it.
             assert_eq!(
                 placeholder(&path, &path.symlink_metadata().unwrap()),
                 Some(kind)
             );
             let other = take(&path, kind).unwrap();
-            drop(ours);
+            drop(own_placeholders);
             assert!(path.exists(), "the other process still needs it");
             give_back(&path, &other);
             assert!(!path.exists());
@@ -274,13 +274,13 @@ mod tests {
         let path = home.path().join(".git");
         drop(take(&path, PlaceholderKind::Directory).unwrap());
         assert!(path.exists());
-        let mut ours = Placeholders::default();
+        let mut own_placeholders = Placeholders::default();
         assert_eq!(
-            ours.hold(&path, PlaceholderKind::File),
+            own_placeholders.hold(&path, PlaceholderKind::File),
             Presence::Held(PlaceholderKind::Directory)
         );
-        ours.make().unwrap();
-        drop(ours);
+        own_placeholders.make().unwrap();
+        drop(own_placeholders);
         assert!(!path.exists());
     }
 

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
     use crate::identity::CONFINED_HOME;
 
-    fn made(root: &Path, names: &[&str]) {
+    fn create_files(root: &Path, names: &[&str]) {
         names
             .iter()
             .for_each(|name| std::fs::create_dir_all(root.join(name)).unwrap());
@@ -164,7 +164,7 @@ mod tests {
     fn paths_are_mapped_through_the_innermost_mount() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        made(&root, &["repo/.venv/bin", "copy/.venv", "copy/src"]);
+        create_files(&root, &["repo/.venv/bin", "copy/.venv", "copy/src"]);
         let (repo, copy) = (root.join("repo"), root.join("copy"));
         let mut table = MountTable::default();
         let env = Environment::default();
@@ -191,7 +191,7 @@ mod tests {
     fn link_targets_and_system_paths_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
-        made(&root, &["repo", "copy", "deps", "home/.ssh/keys"]);
+        create_files(&root, &["repo", "copy", "deps", "home/.ssh/keys"]);
         symlink(root.join("deps"), root.join("link")).unwrap();
         symlink("../deps", root.join("copy/node_modules")).unwrap();
         let env = Environment::from_pairs([("HOME", root.join("home").as_os_str())], "/");
@@ -249,7 +249,7 @@ mod tests {
         )
         .unwrap();
         // What the copy has at the place of the inner mount decides, not what the original has.
-        made(&root, &["repo/node_modules"]);
+        create_files(&root, &["repo/node_modules"]);
         let inner = tried(&root.join("repo/node_modules"), deps());
         assert!(
             matches!(inner, Err(PathProblem::NotADirectory)),

@@ -123,9 +123,9 @@ pub(crate) fn socket_pair() -> Result<(UnixStream, OwnedFd), SandboxError> {
         action: "making a socket for the inner stage",
         source,
     };
-    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let (ours, other_unix_stream) = UnixStream::pair().map_err(failed)?;
     ours.set_nonblocking(true).map_err(failed)?;
-    Ok((ours, theirs.into()))
+    Ok((ours, other_unix_stream.into()))
 }
 
 /// Refuses words that would be cut short or misread on their way into a process.

@@ -48,7 +48,7 @@ pub(crate) fn of_directories(directories: &[PathBuf]) -> BTreeSet<PathBuf> {
     let mut left = MAX_ENTRIES;
     let mut found: BTreeSet<PathBuf> = directories
         .iter()
-        .flat_map(|directory| below(directory, &mut left))
+        .flat_map(|directory| sockets_in(directory, &mut left))
         .filter(|path| is_held(path))
         .collect();
     if left == 0 {
@@ -108,7 +108,7 @@ fn is_socket(path: &Path) -> bool {
 
 /// Returns every socket below a directory without following links, among at most `left` entries. A directory that cannot be listed
 /// here cannot be listed in the sandbox either.
-fn below(directory: &Path, left: &mut usize) -> Vec<PathBuf> {
+fn sockets_in(directory: &Path, left: &mut usize) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![directory.to_owned()]);
     while let Some(at) = open.pop() {
         for entry in std::fs::read_dir(&at).into_iter().flatten().flatten() {

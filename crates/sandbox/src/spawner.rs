@@ -63,7 +63,7 @@ pub(crate) async fn start(
     reach: SignalTarget,
     placeholders: Placeholders,
 ) -> io::Result<Running> {
-    let (answer, answered) = oneshot::channel();
+    let (answer, receiver) = oneshot::channel();
     let runtime = Handle::current();
     let job: Job = Box::new(move || {
         let _entered = runtime.enter();
@@ -72,12 +72,12 @@ pub(crate) async fn start(
     });
     let thread_ended = || io::Error::other("the thread that starts programs has ended");
     starter()?.send(job).map_err(|_| thread_ended())?;
-    answered.await.map_err(|_| thread_ended())?
+    receiver.await.map_err(|_| thread_ended())?
 }
 
 /// Starts `command` as a process that nobody owns: it goes on when this process ends. Tells when it has ended.
 pub(crate) async fn start_in_background(command: Command) -> io::Result<watch::Receiver<bool>> {
-    let (answer, answered) = oneshot::channel();
+    let (answer, receiver) = oneshot::channel();
     let runtime = Handle::current();
     let job: Job = Box::new(move || {
         let _entered = runtime.enter();
@@ -86,7 +86,7 @@ pub(crate) async fn start_in_background(command: Command) -> io::Result<watch::R
     });
     let thread_ended = || io::Error::other("the thread that starts programs has ended");
     starter()?.send(job).map_err(|_| thread_ended())?;
-    answered.await.map_err(|_| thread_ended())?
+    receiver.await.map_err(|_| thread_ended())?
 }
 
 fn background_here(command: Command) -> io::Result<watch::Receiver<bool>> {

@@ -137,21 +137,26 @@ pub(crate) fn mark_private_descriptors() -> io::Result<()> {
 )]
 pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let ours = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
+    let own_owned_fd = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
     let unlocked: libc::c_int = 0;
     // SAFETY: the first call reads one number, which lives until it returns; the second takes flags and returns a descriptor.
-    let theirs = unsafe {
-        if libc::ioctl(ours.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked) != 0 {
+    let other_count = unsafe {
+        if libc::ioctl(
+            own_owned_fd.as_raw_fd(),
+            libc::TIOCSPTLCK,
+            &raw const unlocked,
+        ) != 0
+        {
             return Err(io::Error::last_os_error());
         }
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
-        libc::ioctl(ours.as_raw_fd(), libc::TIOCGPTPEER, flags)
+        libc::ioctl(own_owned_fd.as_raw_fd(), libc::TIOCGPTPEER, flags)
     };
-    if theirs < 0 {
+    if other_count < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
-    Ok((ours, unsafe { OwnedFd::from_raw_fd(theirs) }))
+    Ok((own_owned_fd, unsafe { OwnedFd::from_raw_fd(other_count) }))
 }
 
 /// Lets the asynchronous runtime watch a descriptor.
@@ -349,12 +354,12 @@ fn random_place(size: usize) -> io::Result<(*mut libc::c_void, usize)> {
         let number = u128::from_str_radix(&token, 16).map_err(io::Error::other)?;
         let page = usize::try_from(number % (SPAN / PAGE) as u128).unwrap_or_default();
         let offset = usize::try_from((number >> 64) % PAGE as u128).unwrap_or_default();
-        let wanted = LOWEST + page * PAGE;
+        let requested = LOWEST + page * PAGE;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE;
         // SAFETY: this flag never replaces a mapping, so nobody's memory changes.
         let made = unsafe {
             mmap_anonymous(
-                ptr::without_provenance_mut(wanted),
+                ptr::without_provenance_mut(requested),
                 size,
                 ProtFlags::READ | ProtFlags::WRITE,
                 flags,

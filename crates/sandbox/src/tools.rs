@@ -156,16 +156,16 @@ pub(crate) fn visible_tool_paths(
     let mut found: Vec<PathBuf> = MANAGERS.iter().map(PathBuf::from).collect();
     let home = env.home();
     let value = |name: &str| {
-        let set = given.iter().rev().find(|(given, _)| given == name);
+        let set = given.iter().rev().find(|(input, _)| input == name);
         set.map(|(_, value)| value.as_os_str())
             .filter(|_| !name.is_empty())
     };
     for tool in TOOLCHAINS.iter().chain(&OTHERS) {
         if let Some(home) = &home {
-            tool.shown(&home.join(tool.default), &mut found);
+            tool.collect_visible(&home.join(tool.default), &mut found);
         }
         for named in value(tool.variable).iter().flat_map(std::env::split_paths) {
-            tool.shown(&named, &mut found);
+            tool.collect_visible(&named, &mut found);
         }
     }
     found.extend(
@@ -175,11 +175,11 @@ pub(crate) fn visible_tool_paths(
             .map(PathBuf::from),
     );
     for programs in std::env::split_paths(value("PATH").unwrap_or(OsStr::new(""))) {
-        beside(&programs, &mut found);
+        collect_siblings(&programs, &mut found);
         found.push(programs);
     }
     if let Some(programs) = program.parent() {
-        beside(programs, &mut found);
+        collect_siblings(programs, &mut found);
     }
     found.push(program.to_owned());
     found.retain(|place| place.is_absolute());
@@ -187,7 +187,7 @@ pub(crate) fn visible_tool_paths(
 }
 
 /// Adds the libraries next to a `bin` directory. A `bin` in the home directory itself has none.
-fn beside(programs: &Path, found: &mut Vec<PathBuf>) {
+fn collect_siblings(programs: &Path, found: &mut Vec<PathBuf>) {
     if programs.file_name() == Some(OsStr::new("bin"))
         && let Some(above) = programs.parent()
     {
@@ -196,7 +196,7 @@ fn beside(programs: &Path, found: &mut Vec<PathBuf>) {
 }
 
 impl Tool {
-    fn shown(&self, place: &Path, found: &mut Vec<PathBuf>) {
+    fn collect_visible(&self, place: &Path, found: &mut Vec<PathBuf>) {
         if self.parts.is_empty() {
             found.push(place.to_owned());
         }

@@ -41,11 +41,11 @@ impl ProvidedValues {
         if values.is_empty() {
             return Self { finder: None };
         }
-        let made = AhoCorasick::builder()
+        let aho_corasick = AhoCorasick::builder()
             .match_kind(MatchKind::LeftmostLongest)
             .build(values);
         Self {
-            finder: Some(made.map_or(Finder::Unmade, Finder::Of)),
+            finder: Some(aho_corasick.map_or(Finder::Unmade, Finder::Of)),
         }
     }
 
@@ -105,10 +105,10 @@ mod tests {
 
     #[test]
     fn values_are_replaced_whole_and_once() {
-        let handed = keys(&["secret", "a-secret-value", "handed-over"]);
+        let provided_values = keys(&["secret", "a-secret-value", "handed-over"]);
         let text = "a-secret-value, secret; a-secret";
         assert_eq!(
-            handed.out_of_text(text),
+            provided_values.out_of_text(text),
             "[secret:handed-over], [secret:handed-over]; a-[secret:handed-over]"
         );
         assert_eq!(
@@ -119,12 +119,12 @@ mod tests {
 
     #[test]
     fn short_values_and_space_are_ignored() {
-        let handed = keys(&["  long-enough\n", "short", "   a   ", ""]);
-        assert!(handed.are_in(b"x=long-enough;"));
-        assert!(!handed.are_in(b"short a  a   "));
-        assert_eq!(handed.out_of(b"short a"), b"short a");
+        let provided_values = keys(&["  long-enough\n", "short", "   a   ", ""]);
+        assert!(provided_values.are_in(b"x=long-enough;"));
+        assert!(!provided_values.are_in(b"short a  a   "));
+        assert_eq!(provided_values.out_of(b"short a"), b"short a");
         assert!(!keys(&[]).are_in(b"anything"));
-        assert_eq!(format!("{handed:?}"), "ProvidedValues(…)");
+        assert_eq!(format!("{provided_values:?}"), "ProvidedValues(…)");
     }
 
     mod properties {
@@ -134,10 +134,10 @@ mod tests {
             #[test]
             fn no_known_value_remains(values in prop::collection::vec("[ab]{6,9}", 1..4), text in "[ab ]{0,60}") {
                 let values: Vec<&str> = values.iter().map(String::as_str).collect();
-                let handed = keys(&values);
-                let out = handed.out_of_text(&text);
-                prop_assert!(!handed.are_in(out.as_bytes()), "{out}");
-                prop_assert_eq!(handed.are_in(text.as_bytes()), out != text);
+                let provided_values = keys(&values);
+                let out = provided_values.out_of_text(&text);
+                prop_assert!(!provided_values.are_in(out.as_bytes()), "{out}");
+                prop_assert_eq!(provided_values.are_in(text.as_bytes()), out != text);
             }
         }
     }

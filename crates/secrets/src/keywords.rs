@@ -89,10 +89,10 @@ impl Keywords {
         if before.saturating_add(more) < PAYS {
             return None;
         }
-        self.automaton.get_or_init(|| self.made()).as_ref()
+        self.automaton.get_or_init(|| self.automaton()).as_ref()
     }
 
-    fn made(&self) -> Option<AhoCorasick> {
+    fn automaton(&self) -> Option<AhoCorasick> {
         AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::Standard)
@@ -175,12 +175,12 @@ mod tests {
 
     /// Returns the keywords of the built-in rules, one of which has two bytes.
     fn builtin() -> Keywords {
-        let rules = rule::written(BUILTIN_RULES);
+        let rules = rule::built_in_rules(BUILTIN_RULES);
         Keywords::new(rules.iter().map(|rule| &rule.keywords[..]))
     }
 
     fn words() -> Vec<String> {
-        rule::written(BUILTIN_RULES)
+        rule::built_in_rules(BUILTIN_RULES)
             .into_iter()
             .flat_map(|rule| rule.keywords)
             .collect()
@@ -241,7 +241,7 @@ mod tests {
             fn both_ways_find_every_keyword(text in text(), from in any::<prop::sample::Index>(), to in any::<prop::sample::Index>()) {
                 static BOTH: LazyLock<(Keywords, AhoCorasick)> = LazyLock::new(|| {
                     let words = builtin();
-                    let automaton = words.made().unwrap();
+                    let automaton = words.automaton().unwrap();
                     (words, automaton)
                 });
                 let (words, automaton) = &*BOTH;
@@ -263,9 +263,9 @@ mod tests {
                 for before in ["", "a", "ab", "abc"] {
                     let text = format!("{before}{word}");
                     let hits = sorted(|hits| words.compare(text.as_bytes(), 0..text.len(), hits));
-                    let whole = before.len()..text.len();
+                    let full_range = before.len()..text.len();
                     assert!(
-                        hits.iter().any(|(range, _)| *range == whole),
+                        hits.iter().any(|(range, _)| *range == full_range),
                         "{text}: {hits:?}"
                     );
                 }

@@ -39,8 +39,8 @@ mod tests {
         };
         assert_eq!(finding.code.as_str(), "secrets-detected");
         assert_eq!(finding.subject, "src/a.rs:3 github-personal-token");
-        let shown = format!("{verdict:?}{matches:?}{:?}", Scanner::builtin().redactor());
-        assert!(!shown.contains(&secret[4..20]), "{shown}");
+        let content = format!("{verdict:?}{matches:?}{:?}", Scanner::builtin().redactor());
+        assert!(!content.contains(&secret[4..20]), "{content}");
     }
 
     #[test]

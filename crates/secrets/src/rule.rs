@@ -210,7 +210,7 @@ impl WrittenRule {
 }
 
 /// Returns the built-in rules with only their keywords parsed.
-pub(crate) fn written(text: &'static str) -> Vec<WrittenRule> {
+pub(crate) fn built_in_rules(text: &'static str) -> Vec<WrittenRule> {
     text.split(HEADING)
         .skip(1)
         .map(WrittenRule::parse)
@@ -269,9 +269,9 @@ impl Rule {
             return Some(start..start + window.len());
         };
         // Most keywords are in harmless text, so capture groups run only on a match.
-        let whole = regex.find(window)?;
+        let full_match = regex.find(window)?;
         let secret = match self.secret_group {
-            0 => whole.range(),
+            0 => full_match.range(),
             group => regex.captures(window)?.get(group)?.range(),
         };
         if !self.believes(&window[secret.clone()]) {
@@ -411,16 +411,16 @@ mod tests {
 
     #[test]
     fn lazily_read_rules_equal_whole_file() {
-        let whole = parse(BUILTIN_RULES).unwrap();
-        let one_by_one = written(BUILTIN_RULES);
-        assert_eq!(one_by_one.len(), whole.len());
+        let full_rules = parse(BUILTIN_RULES).unwrap();
+        let one_by_one = built_in_rules(BUILTIN_RULES);
+        assert_eq!(one_by_one.len(), full_rules.len());
         assert!(
             one_by_one
                 .iter()
                 .all(|written| written.rule.get().is_none()),
             "read before it was asked for"
         );
-        for (written, rule) in one_by_one.iter().zip(&whole) {
+        for (written, rule) in one_by_one.iter().zip(&full_rules) {
             assert_eq!(written.keywords, rule.keywords, "{}", rule.id);
             assert_eq!(format!("{:?}", written.rule()), format!("{rule:?}"));
         }

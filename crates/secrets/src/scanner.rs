@@ -51,7 +51,7 @@ impl Scanner {
     #[must_use]
     pub fn builtin() -> &'static Self {
         static BUILTIN: LazyLock<Scanner> =
-            LazyLock::new(|| Scanner::from_rules(rule::written(BUILTIN_RULES)));
+            LazyLock::new(|| Scanner::from_rules(rule::built_in_rules(BUILTIN_RULES)));
         &BUILTIN
     }
 

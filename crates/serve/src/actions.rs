@@ -50,7 +50,7 @@ impl RunActionKind {
     }
 
     /// Returns the kind of this name.
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn parse(name: &str) -> Option<Self> {
         [Self::Approve, Self::Land]
             .into_iter()
             .find(|kind| kind.name() == name)
@@ -136,9 +136,9 @@ impl OpenForms {
         body: &[u8],
         now: Instant,
     ) -> Result<RunAction, FormRefusal> {
-        let field = |wanted: &str| {
+        let field = |requested: &str| {
             let mut fields = form_urlencoded::parse(body);
-            let found = fields.find(|(name, _)| name == wanted);
+            let found = fields.find(|(name, _)| name == requested);
             found
                 .map(|(_, value)| value.into_owned())
                 .unwrap_or_default()
@@ -152,8 +152,8 @@ impl OpenForms {
         if action.run != *run || action.kind != kind {
             return Err(FormRefusal::Target);
         }
-        let wanted: String = action.digest.to_string().chars().take(DIGITS).collect();
-        if field("digits").trim() != wanted {
+        let request: String = action.digest.to_string().chars().take(DIGITS).collect();
+        if field("digits").trim() != request {
             return Err(FormRefusal::Digest);
         }
         Ok(action)
@@ -199,8 +199,8 @@ mod tests {
         }
         let form = forms.open(action(), now).unwrap();
         let other = "run-00002".parse().unwrap();
-        let taken = forms.take(&other, RunActionKind::Land, &body(&form, &digits()), now);
-        assert_eq!(taken, Err(FormRefusal::Target));
+        let run_action = forms.take(&other, RunActionKind::Land, &body(&form, &digits()), now);
+        assert_eq!(run_action, Err(FormRefusal::Target));
         let form = forms.open(action(), now).unwrap();
         let taken = forms.take(&run, RunActionKind::Approve, &body(&form, &digits()), now);
         assert_eq!(taken, Err(FormRefusal::Target));
@@ -222,12 +222,12 @@ mod tests {
         for _ in 0..MAX_FORMS {
             forms.open(action(), now).unwrap();
         }
-        let taken = forms.take(
+        let run_action = forms.take(
             &action().run,
             RunActionKind::Land,
             &body(&first, &digits()),
             now,
         );
-        assert_eq!(taken, Err(FormRefusal::Token));
+        assert_eq!(run_action, Err(FormRefusal::Token));
     }
 }

@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn durations_use_fitting_units() {
-        let shown = [0, 999, 1_500, 61_000, 3_725_000].map(|millis| duration(&millis));
-        assert_eq!(shown, ["0 ms", "999 ms", "1.5 s", "1 min 1 s", "1 h 2 min"]);
+        let lines = [0, 999, 1_500, 61_000, 3_725_000].map(|millis| duration(&millis));
+        assert_eq!(lines, ["0 ms", "999 ms", "1.5 s", "1 min 1 s", "1 h 2 min"]);
     }
 }

@@ -135,8 +135,8 @@ pub fn markdown_report(run: &RunView) -> String {
                 ));
             }
         }
-        for shown in &verification.shown {
-            line(format!("- {}", code(shown)));
+        for content in &verification.shown {
+            line(format!("- {}", code(content)));
         }
         for text in checks(verification) {
             line(text);
@@ -275,10 +275,10 @@ fn longest_run(text: &str) -> usize {
 
 fn fenced(text: &RedactedText) -> String {
     let text = text.to_string();
-    let shown: Vec<&str> = text.lines().take(MAX_LINES).collect();
-    let shown = shown.join("\n");
-    let fence = "`".repeat(longest_run(&shown).max(2) + 1);
-    format!("{fence}text\n{shown}\n{fence}")
+    let lines: Vec<&str> = text.lines().take(MAX_LINES).collect();
+    let content = lines.join("\n");
+    let fence = "`".repeat(longest_run(&content).max(2) + 1);
+    format!("{fence}text\n{content}\n{fence}")
 }
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ async fn act(shared: &Shared, path: &str, body: Body) -> Response<Body> {
     let ["runs", id, action] = parts.as_slice() else {
         return message(StatusCode::NOT_FOUND, "Not found", "There is no such form.");
     };
-    let (Ok(run), Some(kind)) = (id.parse::<RunId>(), RunActionKind::named(action)) else {
+    let (Ok(run), Some(kind)) = (id.parse::<RunId>(), RunActionKind::parse(action)) else {
         return message(StatusCode::NOT_FOUND, "Not found", "There is no such form.");
     };
     let Ok(Ok(body)) = timeout(FORM_TIME, to_bytes(body, MAX_FORM)).await else {
@@ -320,13 +320,13 @@ impl Shared {
         let mut query = RunQuery::parse(query);
         self.with_ledger(|ledger| {
             let repositories = ledger.repositories()?;
-            let shown: Vec<RedactedText> = repositories
+            let redacted_texts: Vec<RedactedText> = repositories
                 .iter()
                 .map(|repo| RedactedText::new(repo))
                 .collect();
             // The page shows names without secrets and hidden characters, and people choose what it shows.
             let mut search = query.list();
-            let mut names = repositories.iter().zip(&shown);
+            let mut names = repositories.iter().zip(&redacted_texts);
             let chosen = names.find(|(_, shown)| query.has_repo(shown));
             if let Some((repo, _)) = chosen {
                 search.filter.repo = Some(repo.clone());
@@ -338,7 +338,7 @@ impl Shared {
                 search.page = query.list().page;
                 list = RunList::read(ledger, &search)?;
             }
-            Ok(Answer::Html(runs_page(&list, &query, &shown)?))
+            Ok(Answer::Html(runs_page(&list, &query, &redacted_texts)?))
         })
     }
 

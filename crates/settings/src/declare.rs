@@ -134,7 +134,7 @@ impl FromValue for u64 {
 
 impl FromValue for f64 {
     fn from_value(value: &Value) -> Self {
-        let whole = || value.as_integer().map(|whole| whole as Self);
+        let whole = || value.as_integer().map(|total| total as Self);
         value.as_float().or_else(whole).unwrap_or_default()
     }
 }

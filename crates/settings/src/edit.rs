@@ -14,7 +14,7 @@ use toml::Value;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
 use crate::error::ConfigError;
-use crate::files::{ConfigFiles, MAX_FILE, PROJECT_FILE, read_of_project, stands};
+use crate::files::{ConfigFiles, MAX_FILE, PROJECT_FILE, exists, read_of_project};
 use crate::known::{name_in, spec_of};
 use crate::layers::{Layers, Setting};
 use crate::spec::{DefaultValue, SettingSpec};
@@ -117,7 +117,9 @@ impl Edit {
         };
         let origin = path.display().to_string();
         let Some(spec) = spec_of(key).filter(|_| !key.contains(".*.")) else {
-            return Err(Layers::defaults(&files).unknown(key, "config set").into());
+            return Err(Layers::defaults(&files)
+                .unknown_key(key, "config set")
+                .into());
         };
         let value = parse_value(spec, key, text)?;
         let before = read(&path, owner)?;
@@ -200,7 +202,7 @@ impl Edit {
 /// Reads the file as the configuration reads it; an empty text if it does not exist. No link is followed: writing the file
 /// would replace the link.
 fn read(path: &Path, owner: EditedFile) -> Result<String, EditError> {
-    if !stands(path) {
+    if !exists(path) {
         return Ok(String::new());
     }
     let bytes = match owner {

@@ -50,7 +50,7 @@ pub enum ConfigError {
     /// A project's file sets what only the user may.
     #[error(
         "{origin}: a project's file cannot set `{key}`, because it may be untrusted; set it in your own {} or with {variable}",
-        named(user_file)
+        display_file(user_file)
     )]
     NotForProjects {
         /// The project's file.
@@ -65,7 +65,7 @@ pub enum ConfigError {
     /// A project's file loosens a limit.
     #[error(
         "{origin}: a project's file may lower `{key}`, not raise it; it is {limit}; set it in your own {} or with {variable}",
-        named(user_file)
+        display_file(user_file)
     )]
     OnlyLower {
         /// The project's file.
@@ -82,7 +82,7 @@ pub enum ConfigError {
 }
 
 /// The user's own file, for people.
-pub(crate) fn named(user_file: &Path) -> String {
+pub(crate) fn display_file(user_file: &Path) -> String {
     if user_file.as_os_str().is_empty() {
         "configuration (set HOME: without it, no such file exists)".to_owned()
     } else {

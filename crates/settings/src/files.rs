@@ -29,7 +29,7 @@ impl ConfigFiles {
         let mut project = None;
         for dir in start.ancestors() {
             let candidate = dir.join(PROJECT_FILE);
-            if stands(&candidate) {
+            if exists(&candidate) {
                 project = Some(candidate);
                 break;
             }
@@ -56,7 +56,7 @@ impl ConfigFiles {
 
 /// Whether anything has this name, be it what it may: what cannot be read, or is not a regular file, is reported when it is read, and
 /// never taken for settings that nobody made.
-pub(crate) fn stands(path: &Path) -> bool {
+pub(crate) fn exists(path: &Path) -> bool {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     match path.symlink_metadata() {
         Ok(_) => true,

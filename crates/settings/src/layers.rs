@@ -17,7 +17,7 @@ use serde::Serialize;
 use toml::Value;
 
 use crate::error::ConfigError;
-use crate::files::{ConfigFiles, MAX_FILE, read_of_project, stands};
+use crate::files::{ConfigFiles, MAX_FILE, exists, read_of_project};
 use crate::known::{flag_of, name_in, spec_of, specs, variable_of};
 use crate::spec::{DefaultValue, Setter, SettingSpec};
 
@@ -97,7 +97,7 @@ impl Layers {
         };
         match text_of(&files.user) {
             Some(text) => config.read_text(&files.user, text, None)?,
-            None if stands(&files.user) => config.read_file(&files.user, None)?,
+            None if exists(&files.user) => config.read_file(&files.user, None)?,
             None => {}
         }
         if let Some(project) = &files.project {
@@ -112,7 +112,7 @@ impl Layers {
         }
         for (key, text) in flags {
             let origin = flag_of(key);
-            let spec = spec_of(key).ok_or_else(|| config.unknown(key, &origin))?;
+            let spec = spec_of(key).ok_or_else(|| config.unknown_key(key, &origin))?;
             let value = Self::typed(spec, key, text, &origin)?;
             config.set(key, value, SettingSource::Flag(origin.clone()), &origin)?;
         }
@@ -269,7 +269,7 @@ impl Layers {
         let limit = |value: &Value| {
             let number = value
                 .as_float()
-                .or_else(|| value.as_integer().map(|whole| whole as f64));
+                .or_else(|| value.as_integer().map(|total| total as f64));
             match number {
                 Some(number) if spec.zero_is_unlimited && number == 0.0 => f64::INFINITY,
                 Some(number) if number.is_nan() => f64::INFINITY,
@@ -352,7 +352,7 @@ impl Layers {
         source: SettingSource,
         origin: &str,
     ) -> Result<(), ConfigError> {
-        let spec = spec_of(key).ok_or_else(|| self.unknown(key, origin))?;
+        let spec = spec_of(key).ok_or_else(|| self.unknown_key(key, origin))?;
         let wrong = |expected| ConfigError::WrongType {
             origin: origin.to_owned(),
             key: key.to_owned(),
@@ -399,7 +399,7 @@ impl Layers {
         }
     }
 
-    pub(crate) fn unknown(&self, key: &str, origin: &str) -> ConfigError {
+    pub(crate) fn unknown_key(&self, key: &str, origin: &str) -> ConfigError {
         let nearest = self
             .settings
             .keys()
@@ -494,7 +494,7 @@ mod tests {
     use crucible_host::fs::FsError;
 
     use super::*;
-    use crate::error::named;
+    use crate::error::display_file;
     use crate::settings::Settings;
 
     fn load(
@@ -631,26 +631,29 @@ mod tests {
             Err(ConfigError::NotForProjects { .. })
         ));
         for provider in ["gateway", "claude-cli"] {
-            let here = format!("[llm.{provider}]\nbase_url = \"http://localhost:9000/v1\"");
-            let text = load(&here, &[], &[]).unwrap().provider(provider).base_url;
+            let content = format!("[llm.{provider}]\nbase_url = \"http://localhost:9000/v1\"");
+            let text = load(&content, &[], &[])
+                .unwrap()
+                .provider(provider)
+                .base_url;
             assert_eq!(text.as_deref(), Some("http://localhost:9000/v1"));
         }
     }
 
     #[test]
     fn project_settings_are_distinguished_from_user_settings() {
-        let here = "[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"";
+        let text = "[llm.gateway]\nbase_url = \"http://localhost:9000/v1\"";
         let key = "llm.gateway.base_url";
-        assert!(load(here, &[], &[]).unwrap().is_of_project(key));
+        assert!(load(text, &[], &[]).unwrap().is_of_project(key));
         assert!(!load("", &[], &[]).unwrap().is_of_project(key));
         let own = [("CRUCIBLE_GATEWAY_BASE_URL", "http://localhost:9001/v1")];
         assert!(
-            !load(here, &own, &[]).unwrap().is_of_project(key),
+            !load(text, &own, &[]).unwrap().is_of_project(key),
             "the user's word counts"
         );
         let dir = tempfile::tempdir().unwrap();
         let user = dir.path().join("user.toml");
-        crucible_host::fs::write_atomic(&user, here.as_bytes()).unwrap();
+        crucible_host::fs::write_atomic(&user, text.as_bytes()).unwrap();
         let env = Environment::from_pairs([("HOME", "/")], "/");
         let files = ConfigFiles {
             user,
@@ -691,11 +694,11 @@ mod tests {
             temp_dir.path().join("home"),
             temp_dir.path().join("project"),
         );
-        let theirs = project.join(".crucible/config.toml");
+        let other_path = project.join(".crucible/config.toml");
         let own = home.join(".config/crucible/config.toml");
         let env = Environment::from_pairs([("HOME", &home)], "/");
         let read = || Settings::load(&ConfigFiles::discover(&env, &project), &env, &[]);
-        for place in [&theirs, &own] {
+        for place in [&other_path, &own] {
             let parent = place.parent().unwrap();
             crucible_host::fs::create_dir_all(parent).unwrap();
             assert!(read().is_ok(), "nothing by that name");
@@ -809,21 +812,21 @@ mod tests {
                 PathBuf::new()
             );
         }
-        assert!(named(Path::new("")).contains("set HOME"));
+        assert!(display_file(Path::new("")).contains("set HOME"));
     }
 
     #[test]
     fn price_name_may_contain_dots() {
         let read = |project: &str, user: &str| {
             let temp_dir = tempfile::tempdir().unwrap();
-            let (own, theirs) = (
+            let (own, other_path) = (
                 temp_dir.path().join("user.toml"),
                 temp_dir.path().join("project.toml"),
             );
             crucible_host::fs::write_atomic(&own, user.as_bytes()).unwrap();
-            crucible_host::fs::write_atomic(&theirs, project.as_bytes()).unwrap();
+            crucible_host::fs::write_atomic(&other_path, project.as_bytes()).unwrap();
             let files = ConfigFiles {
-                project: Some(theirs),
+                project: Some(other_path),
                 user: own,
                 over: Vec::new(),
             };

@@ -18,8 +18,8 @@ pub fn settings_schema() -> Value {
         let mut at = &mut root;
         for word in section.table.split('.') {
             at = match word {
-                "*" => below(at, "additionalProperties", None),
-                word => below(at, "properties", Some(word)),
+                "*" => subtable(at, "additionalProperties", None),
+                word => subtable(at, "properties", Some(word)),
             };
         }
         at["description"] = joined(section.doc).into();
@@ -34,7 +34,7 @@ pub fn settings_schema() -> Value {
 }
 
 /// The schema of a table inside of another, made if it does not exist.
-fn below<'s>(schema: &'s mut Value, keyword: &str, name: Option<&str>) -> &'s mut Value {
+fn subtable<'s>(schema: &'s mut Value, keyword: &str, name: Option<&str>) -> &'s mut Value {
     let place = &mut schema[keyword];
     let place = match name {
         Some(name) => &mut place[name],

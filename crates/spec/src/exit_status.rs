@@ -30,7 +30,7 @@ impl From<SpecError> for Failure {
         match error {
             SpecError::Unknown { why: SpecAbsence::NoDirectory(_), .. } => Self::usage(message),
             SpecError::Unknown { spec, near, workspace, .. } => {
-                unknown(message, &spec, &near, workspace.as_deref())
+                unknown_spec(message, &spec, &near, workspace.as_deref())
             }
             SpecError::EmptyIdea => {
                 Self::usage(message).hint("For example: echo \"users can export their data\" | crucible spec export-data")
@@ -55,7 +55,7 @@ impl From<SpecError> for Failure {
                 .hint("The answers of this run are saved; the next run uses them."),
             SpecError::Call(error) => {
                 let command = Self::from(error);
-                if command.budget_exhausted { command.hint(more()) } else { command }
+                if command.budget_exhausted { command.hint(limit_hint()) } else { command }
             }
             SpecError::PhaseTimedOut { .. } => Self::new(ExitStatus::TimedOut, message).hint(format!(
                 "Raise spec.phase_timeout_s ({}), or choose a faster model with --model.",
@@ -82,7 +82,12 @@ impl From<SpecError> for Failure {
 }
 
 /// Lists the known specs, and says how to begin one.
-fn unknown(message: String, spec: &SpecId, near: &[SpecId], workspace: Option<&Path>) -> Failure {
+fn unknown_spec(
+    message: String,
+    spec: &SpecId,
+    near: &[SpecId],
+    workspace: Option<&Path>,
+) -> Failure {
     let names: Vec<&str> = near.iter().map(SpecId::as_str).collect();
     let error = match names.is_empty() {
         true => Failure::usage(message),
@@ -131,7 +136,7 @@ fn findings(failure: Failure, verdict: &Verdict) -> Failure {
 }
 
 /// How a command may take more.
-fn more() -> String {
+fn limit_hint() -> String {
     format!(
         "Allow a command more with {} (calls), {} (tokens) or {} (dollars); phases that are done stay done.",
         variable_of("llm.budget.calls"),

@@ -13,17 +13,17 @@ const ALIKE: f32 = 0.6;
 
 /// The names in `there` that are most similar to `wanted`, ignoring case: five at most, in the order of
 /// `there`; empty if none is similar.
-pub(crate) fn nearest<'a>(wanted: &str, there: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn nearest<'a>(requested: &str, current_names: &[&'a str]) -> Vec<&'a str> {
     let letters = |name: &str| {
         name.to_lowercase()
             .chars()
             .map(u32::from)
             .collect::<Vec<_>>()
     };
-    let wanted = letters(wanted);
-    let mut alike: Vec<(usize, f32)> = there
+    let request = letters(requested);
+    let mut alike: Vec<(usize, f32)> = current_names
         .iter()
-        .map(|name| likeness(&wanted, &letters(name)))
+        .map(|name| likeness(&request, &letters(name)))
         .enumerate()
         .filter(|(_, likeness)| *likeness >= ALIKE)
         .collect();
@@ -32,7 +32,7 @@ pub(crate) fn nearest<'a>(wanted: &str, there: &[&'a str]) -> Vec<&'a str> {
     alike.sort_by_key(|(at, _)| *at);
     alike
         .iter()
-        .filter_map(|(at, _)| there.get(*at).copied())
+        .filter_map(|(at, _)| current_names.get(*at).copied())
         .collect()
 }
 
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn similar_names_are_suggested_ignoring_case() {
-        let there = ["Export-Date", "export-data", "zebra"];
+        let current_names = ["Export-Date", "export-data", "zebra"];
         assert_eq!(
-            nearest("EXPROT-DATA", &there),
+            nearest("EXPROT-DATA", &current_names),
             ["Export-Date", "export-data"]
         );
-        assert_eq!(nearest("zebras", &there), ["zebra"]);
-        assert!(nearest("q", &there).is_empty());
+        assert_eq!(nearest("zebras", &current_names), ["zebra"]);
+        assert!(nearest("q", &current_names).is_empty());
         let many: Vec<String> = (0..30).map(|number| format!("many-{number:02}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(nearest("many-x", &many).len(), TOLD);

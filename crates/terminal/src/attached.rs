@@ -118,7 +118,7 @@ pub async fn run_attached(sandbox: &Sandbox, spawn: Spawn) -> Result<Completed, 
     let completed = loop {
         tokio::select! {
             completed = &mut runs => break completed,
-            () = ending.heard() => return Err(interrupted()),
+            () = ending.wait_for_signal() => return Err(interrupted()),
             () = &mut stops => {}
             () = &mut shows, if !is_shown => is_shown = true,
             () = &mut types => {}
@@ -153,7 +153,7 @@ impl Ending {
     }
 
     /// Comes back when one of them is heard.
-    async fn heard(&mut self) {
+    async fn wait_for_signal(&mut self) {
         let [quit, alarm, first, second] = &mut self.0;
         tokio::select! {
             _ = quit.recv() => {}

@@ -74,7 +74,8 @@ fn end_what_stands(runtime: &Runtime, mut listeners: Listeners) {
     loop {
         let stuck = WRITES.wait_for_a_standstill();
         if !heard {
-            heard = runtime.block_on(async { timeout(TURN, listeners.heard()).await.is_ok() });
+            heard = runtime
+                .block_on(async { timeout(TURN, listeners.wait_for_signal()).await.is_ok() });
         }
         if heard && WRITES.now().ended == stuck.ended {
             end();

@@ -70,7 +70,7 @@ impl EventLoop {
             };
             tokio::select! {
                 biased;
-                () = listeners.heard() => {}
+                () = listeners.wait_for_signal() => {}
                 () = work => {}
             }
         });
@@ -93,7 +93,7 @@ impl Listeners {
     }
 
     /// Comes back when one of the signals is heard.
-    pub(crate) async fn heard(&mut self) {
+    pub(crate) async fn wait_for_signal(&mut self) {
         let Self {
             interrupt,
             terminate,

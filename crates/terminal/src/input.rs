@@ -48,7 +48,7 @@ pub enum InputNotice {
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Reads the input to its end, but at most `most` bytes and one more, which shows that there are more.
-pub async fn whole(most: usize, awaited: InputNotice, output: &Output) -> io::Result<Vec<u8>> {
+pub async fn read_all(most: usize, awaited: InputNotice, output: &Output) -> io::Result<Vec<u8>> {
     let mut bytes = started(move |input| {
         let mut bytes = Vec::new();
         let read = input.take(one_more(most)).read_to_end(&mut bytes);

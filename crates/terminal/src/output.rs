@@ -171,7 +171,7 @@ impl Output {
     }
 
     /// Prints bytes to standard error, in the same way.
-    pub fn aside(&self, bytes: &[u8]) {
+    pub fn write_stderr(&self, bytes: &[u8]) {
         let mut stderr = std::io::stderr();
         let _nobody_is_left_to_tell = watched(|| {
             if stderr.is_terminal() {
@@ -373,7 +373,7 @@ impl Output {
         if self.quiet {
             return;
         }
-        let text = spoken(voice.prefix(), text);
+        let text = prefix_lines(voice.prefix(), text);
         let _nobody_is_left_to_tell = watched(|| std::io::stderr().write_all(text.as_bytes()));
     }
 }
@@ -393,7 +393,7 @@ enum Colours {
 /// A diff as it is seen: what comes is green, what goes is red. A carriage return is shown, for it may be all that changes.
 fn shown_diff(diff: &[u8], colours: Colours) -> String {
     let text = String::from_utf8_lossy(diff);
-    let mut shown = String::with_capacity(text.len());
+    let mut content = String::with_capacity(text.len());
     let mut in_hunk = false;
     for line in text.split_terminator('\n') {
         // No line of a hunk begins so: text has a mark in front.
@@ -413,17 +413,17 @@ fn shown_diff(diff: &[u8], colours: Colours) -> String {
         };
         let line = escaped(line);
         if colour.is_empty() || colours == Colours::None {
-            shown.push_str(&line);
+            content.push_str(&line);
         } else {
-            shown.push_str(&format!("\u{1b}[{colour}m{line}\u{1b}[0m"));
+            content.push_str(&format!("\u{1b}[{colour}m{line}\u{1b}[0m"));
         }
-        shown.push('\n');
+        content.push('\n');
     }
-    shown
+    content
 }
 
 /// Lines as a voice says them: with a prefix none is empty.
-fn spoken(prefix: &str, text: &str) -> String {
+fn prefix_lines(prefix: &str, text: &str) -> String {
     if prefix.is_empty() {
         return format!("{text}\n");
     }
@@ -444,8 +444,8 @@ mod tests {
             shown_diff(diff, Colours::None),
             "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n keep\n--- \\u{1b}[2J\\r\n+++ new\n\\ No newline at end of file\n"
         );
-        let shown = shown_diff(diff, Colours::Shown);
-        let lines: Vec<&str> = shown.lines().collect();
+        let text = shown_diff(diff, Colours::Shown);
+        let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "\u{1b}[1m--- a/x\u{1b}[0m");
         assert_eq!(lines[4], " keep");
         assert_eq!(lines[5], "\u{1b}[31m--- \\u{1b}[2J\\r\u{1b}[0m");
@@ -457,9 +457,9 @@ mod tests {
     fn crawl_lines_are_prefixed_and_never_empty() {
         let text = "error: no\n\n  tip: yes\n";
         assert_eq!(
-            spoken(Voice::Crawl.prefix(), text),
+            prefix_lines(Voice::Crawl.prefix(), text),
             "[crawl] error: no\n[crawl]   tip: yes\n"
         );
-        assert_eq!(spoken(Voice::Plain.prefix(), "a\n\nb"), "a\n\nb\n");
+        assert_eq!(prefix_lines(Voice::Plain.prefix(), "a\n\nb"), "a\n\nb\n");
     }
 }

@@ -29,7 +29,7 @@ impl Spinner {
     }
 
     /// Returns a spinner behind the prefix of the command's lines.
-    pub const fn behind(prefix: &'static str) -> Self {
+    pub const fn with_prefix(prefix: &'static str) -> Self {
         Self {
             template: "{prefix}{spinner} {msg}",
             prefix,
@@ -55,7 +55,7 @@ impl Spinner {
     }
 
     /// Calls `say`, which may print while the spinner turns.
-    pub fn beside(&self, say: impl FnOnce()) {
+    pub fn call_while_spinning(&self, say: impl FnOnce()) {
         match &self.bar {
             Some(bar) => bar.suspend(say),
             None => say(),
@@ -91,14 +91,14 @@ mod tests {
 
     #[test]
     fn spinner_shows_one_escaped_line_until_finished() {
-        for mut spinner in [Spinner::timed(), Spinner::behind("[crawl] ")] {
+        for mut spinner in [Spinner::timed(), Spinner::with_prefix("[crawl] ")] {
             let prefix = spinner.prefix;
             let mut call_count = 0;
-            spinner.beside(|| call_count += 1);
+            spinner.call_while_spinning(|| call_count += 1);
             spinner.turn("first");
             let bar = spinner.bar.clone().unwrap();
             spinner.turn("a\nb\u{1b}[2J");
-            spinner.beside(|| call_count += 1);
+            spinner.call_while_spinning(|| call_count += 1);
             assert_eq!(
                 (bar.message().as_str(), bar.prefix().as_str()),
                 ("a\\nb\\u{1b}[2J", prefix)

@@ -34,21 +34,21 @@ impl Dialect for Messages {
             "id": id("msg_fake", request), "type": "message", "role": "assistant", "model": request.model(),
             "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage(request, 1),
         });
-        let mut events = vec![Event::named("message_start", json!({"message": message}))];
+        let mut events = vec![Event::new("message_start", json!({"message": message}))];
         events.extend(block_events(request, content));
         let answer = if let Content::Text(text) = content {
             tokens(text)
         } else {
             0
         };
-        events.push(Event::named(
+        events.push(Event::new(
             "message_delta",
             json!({
                 "delta": {"stop_reason": stop_reason(content, finish), "stop_sequence": null},
                 "usage": {"output_tokens": answer},
             }),
         ));
-        events.push(Event::named("message_stop", json!({})));
+        events.push(Event::new("message_stop", json!({})));
         events
     }
 
@@ -67,7 +67,7 @@ impl Dialect for Messages {
     }
 
     fn failure(&self, message: &str) -> Event {
-        Event::named(
+        Event::new(
             "error",
             json!({"error": {"type": "overloaded_error", "message": message}}),
         )
@@ -97,15 +97,15 @@ fn block_events(request: &SeenRequest, content: &Content) -> Vec<Event> {
             )
         }
     };
-    let start = Event::named(
+    let start = Event::new(
         "content_block_start",
         json!({"index": 0, "content_block": block}),
     );
     let deltas = pieces
         .into_iter()
-        .map(|delta| Event::named("content_block_delta", json!({"index": 0, "delta": delta})));
-    let stop = Event::named("content_block_stop", json!({"index": 0}));
-    [start, Event::named("ping", json!({}))]
+        .map(|delta| Event::new("content_block_delta", json!({"index": 0, "delta": delta})));
+    let stop = Event::new("content_block_stop", json!({"index": 0}));
+    [start, Event::new("ping", json!({}))]
         .into_iter()
         .chain(deltas)
         .chain([stop])

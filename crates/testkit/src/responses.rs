@@ -36,7 +36,7 @@ impl Dialect for Responses {
     }
 
     fn events(&self, request: &SeenRequest, content: &Content, finish: Finish) -> Vec<Event> {
-        let mut events = vec![Event::named(
+        let mut events = vec![Event::new(
             "response.created",
             json!({"response": begun(request)}),
         )];
@@ -47,7 +47,7 @@ impl Dialect for Responses {
                 opened["content"] = json!([]);
                 events.push(item_event("response.output_item.added", &opened));
                 events.extend(deltas(text).into_iter().map(|piece| {
-                    Event::named(
+                    Event::new(
                         "response.output_text.delta",
                         json!({"item_id": item["id"], "output_index": 0, "content_index": 0, "delta": piece}),
                     )
@@ -61,7 +61,7 @@ impl Dialect for Responses {
             Finish::Done => "response.completed",
             Finish::Limit => "response.incomplete",
         };
-        events.push(Event::named(
+        events.push(Event::new(
             last,
             json!({"response": self.plain(request, content, finish)}),
         ));
@@ -77,7 +77,7 @@ impl Dialect for Responses {
 
     fn failure(&self, message: &str) -> Event {
         let error = json!({"code": "server_error", "message": message});
-        Event::named(
+        Event::new(
             "response.failed",
             json!({"response": {"id": "resp_fake", "object": "response", "status": "failed", "error": error}}),
         )
@@ -109,5 +109,5 @@ fn output(content: &Content) -> Option<Value> {
 }
 
 fn item_event(name: &str, item: &Value) -> Event {
-    Event::named(name, json!({"output_index": 0, "item": item}))
+    Event::new(name, json!({"output_index": 0, "item": item}))
 }

@@ -64,7 +64,7 @@ pub(crate) struct Event {
 
 impl Event {
     /// An event that has a name, which its data repeats as `type`.
-    pub(crate) fn named(name: &str, mut data: Value) -> Self {
+    pub(crate) fn new(name: &str, mut data: Value) -> Self {
         data["type"] = name.into();
         Self {
             name: Some(name.to_owned()),
@@ -97,14 +97,16 @@ pub(crate) async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body
     let good = |content: Content, finish: Finish| Pieces::new(dialect, request, &content, finish);
     let text = |text: String| good(Content::Text(text), Finish::Done);
     match reply {
-        Reply::Answer(answer) => text(answer).whole(),
-        Reply::CutAnswer(answer) => good(Content::Text(answer), Finish::Limit).whole(),
+        Reply::Answer(answer) => text(answer).into_response(),
+        Reply::CutAnswer(answer) => good(Content::Text(answer), Finish::Limit).into_response(),
         Reply::SlowAnswer(answer, pause) => text(answer).slow(pause),
         Reply::LateAnswer(answer, pause) => {
             tokio::time::sleep(pause).await;
-            text(answer).whole()
+            text(answer).into_response()
         }
-        Reply::ToolCall(name, input) => good(Content::Tool { name, input }, Finish::Done).whole(),
+        Reply::ToolCall(name, input) => {
+            good(Content::Tool { name, input }, Finish::Done).into_response()
+        }
         Reply::Status(status) => refuse(dialect, request, status, None),
         Reply::RateLimited(RetryAfter::Absent) => refuse(dialect, request, 429, None),
         Reply::RateLimited(RetryAfter::Value(value)) => refuse(dialect, request, 429, Some(&value)),
@@ -137,10 +139,10 @@ pub(crate) async fn answer(request: &SeenRequest, reply: Reply) -> Response<Body
             "text/html",
             Body::from("<!doctype html><title>Welcome</title>"),
         ),
-        Reply::EmptyChoices => good(Content::Empty, Finish::Done).whole(),
-        Reply::NullContent => good(Content::Null, Finish::Done).whole(),
-        Reply::Huge(bytes) => text("x".repeat(bytes)).whole(),
-        Reply::InvalidUtf8 => text("@@".to_owned()).with_invalid_utf8().whole(),
+        Reply::EmptyChoices => good(Content::Empty, Finish::Done).into_response(),
+        Reply::NullContent => good(Content::Null, Finish::Done).into_response(),
+        Reply::Huge(bytes) => text("x".repeat(bytes)).into_response(),
+        Reply::InvalidUtf8 => text("@@".to_owned()).with_invalid_utf8().into_response(),
         Reply::Endless => endless(request),
         Reply::Raw(status, body) => respond(status, JSON, Body::from(body)),
     }
@@ -216,7 +218,7 @@ impl Pieces {
         self
     }
 
-    fn whole(self) -> Response<Body> {
+    fn into_response(self) -> Response<Body> {
         respond(200, self.content_type, Body::from(self.pieces.concat()))
     }
 

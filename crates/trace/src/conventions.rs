@@ -108,7 +108,7 @@ mod tests {
     fn names_are_those_of_the_pinned_version() {
         use semconv::attribute as names;
         assert_eq!(SCHEMA_URL, semconv::SCHEMA_URL);
-        for (ours, theirs) in [
+        for (ours, other_text) in [
             (SERVICE_NAME, names::SERVICE_NAME),
             (SERVICE_VERSION, names::SERVICE_VERSION),
             (ERROR_TYPE, names::ERROR_TYPE),
@@ -122,7 +122,7 @@ mod tests {
             (AGENT_NAME, names::GEN_AI_AGENT_NAME),
             (OUTPUT_MESSAGES, names::GEN_AI_OUTPUT_MESSAGES),
         ] {
-            assert_eq!(ours, theirs);
+            assert_eq!(ours, other_text);
         }
     }
 }

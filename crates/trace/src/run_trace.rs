@@ -414,12 +414,12 @@ mod tests {
         let pointers = with_canaries(&mut run);
         assert!(pointers.len() > 60, "{pointers:?}");
         let text = encoded(&run, Content::Omitted);
-        let shown: Vec<&String> = pointers
+        let lines: Vec<&String> = pointers
             .iter()
             .filter(|pointer| text.contains(&canary(pointer)))
             .collect();
-        assert!(shown.len() > 10, "{shown:?}");
-        for pointer in shown {
+        assert!(lines.len() > 10, "{lines:?}");
+        for pointer in lines {
             assert!(
                 NAMES.iter().any(|name| pointer.ends_with(name)),
                 "{pointer}"

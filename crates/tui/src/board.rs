@@ -75,8 +75,8 @@ impl<'a> Entry<'a> {
     }
 
     /// Whether it contains this lower-case text.
-    fn matches(self, wanted: &str) -> bool {
-        let holds = |text: &str| text.to_lowercase().contains(wanted);
+    fn matches(self, requested: &str) -> bool {
+        let holds = |text: &str| text.to_lowercase().contains(requested);
         match self {
             Self::Run(run) => [run.run_id.as_str(), run.goal.as_str(), run.state.as_str()]
                 .into_iter()
@@ -165,19 +165,19 @@ impl Board {
     }
 
     /// The entries of the list that match the filter, in order.
-    pub(super) fn shown(&self) -> Vec<Entry<'_>> {
-        let wanted = self.filter.to_lowercase();
+    pub(super) fn visible_entries(&self) -> Vec<Entry<'_>> {
+        let requested = self.filter.to_lowercase();
         let all: Box<dyn Iterator<Item = Entry<'_>>> = match self.tab {
             Tab::Runs => Box::new(self.runs.iter().map(Entry::Run)),
             Tab::Specs => Box::new(self.specs.iter().map(Entry::Spec)),
         };
-        all.filter(|entry| wanted.is_empty() || entry.matches(&wanted))
+        all.filter(|entry| requested.is_empty() || entry.matches(&requested))
             .collect()
     }
 
     /// The selected entry.
     pub(super) fn current(&self) -> Option<Entry<'_>> {
-        self.shown().get(self.selected).copied()
+        self.visible_entries().get(self.selected).copied()
     }
 
     /// Handles a key.
@@ -210,7 +210,7 @@ impl Board {
             KeyCode::Tab | KeyCode::BackTab => self.switch(),
             KeyCode::Enter if self.current().is_some() => self.view = View::Details(0),
             _ => {
-                let last = self.shown().len().saturating_sub(1);
+                let last = self.visible_entries().len().saturating_sub(1);
                 self.selected = moved(key, self.selected, last, self.page).unwrap_or(self.selected);
             }
         }
@@ -243,7 +243,7 @@ impl Board {
                 filter.push(c)
             }
             KeyCode::Up | KeyCode::Down => {
-                let last = self.shown().len().saturating_sub(1);
+                let last = self.visible_entries().len().saturating_sub(1);
                 self.selected = moved(key, self.selected, last, self.page).unwrap_or(self.selected);
             }
             _ => {}
@@ -280,7 +280,10 @@ impl Board {
 
     /// Selects this entry if it is shown, else the first one; if it is gone, the details close.
     fn select(&mut self, id: Option<&str>) {
-        let place = self.shown().iter().position(|entry| Some(entry.id()) == id);
+        let place = self
+            .visible_entries()
+            .iter()
+            .position(|entry| Some(entry.id()) == id);
         self.selected = place.unwrap_or(0);
         if place.is_none() && matches!(self.view, View::Details(_)) {
             self.view = View::List;

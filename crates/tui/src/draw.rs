@@ -140,8 +140,8 @@ fn footer(board: &Board) -> String {
 
 fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) {
     board.page = usize::from(area.height);
-    let shown = board.shown();
-    if shown.is_empty() {
+    let entries = board.visible_entries();
+    if entries.is_empty() {
         let nothing = match (board.tab, board.filter.is_empty()) {
             (Tab::Runs, true) => "no run yet",
             (Tab::Runs, false) => "no run matches",
@@ -156,8 +156,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
     let first = board
         .selected
         .saturating_sub(height / 2)
-        .min(shown.len().saturating_sub(height));
-    let items: Vec<ListItem<'_>> = shown
+        .min(entries.len().saturating_sub(height));
+    let items: Vec<ListItem<'_>> = entries
         .iter()
         .skip(first)
         .take(height)

@@ -84,7 +84,7 @@ impl<S: Fn() -> Result<BoardContent, Failure>> BoardView<S> {
                 .draw(&mut self.board, self.palette)
                 .map_err(|error| terminal_failed(&error))?;
             let reaction = tokio::select! {
-                asked = signals.heard() => match asked {
+                asked = signals.next_signal() => match asked {
                     SignalRequest::Stop => Reaction::Pause,
                     SignalRequest::Quit => Reaction::Interrupt,
                     SignalRequest::GoOn => {

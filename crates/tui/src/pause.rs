@@ -48,7 +48,7 @@ impl Signals {
     }
 
     /// The next signal.
-    pub(super) async fn heard(&mut self) -> SignalRequest {
+    pub(super) async fn next_signal(&mut self) -> SignalRequest {
         tokio::select! {
             _ = self.quit.recv() => SignalRequest::Quit,
             _ = self.stop.recv() => SignalRequest::Stop,

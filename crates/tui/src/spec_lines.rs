@@ -98,11 +98,11 @@ fn phase_lines(phase: &PhaseSummary) -> Vec<String> {
             .unwrap_or_default();
         lines.push(format!("  model: {model}{provider}"));
     }
-    let taken = [
+    let names = [
         tokens_in_words(phase.tokens_input, phase.tokens_output),
         cost_in_words(phase.cost_micro_dollars, phase.cost_basis),
     ];
-    let taken: Vec<&str> = taken
+    let taken: Vec<&str> = names
         .iter()
         .map(String::as_str)
         .filter(|part| !part.is_empty())

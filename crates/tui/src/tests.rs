@@ -134,8 +134,8 @@ fn screen(board: &mut Board, width: u16, height: u16) -> String {
     if width == 0 {
         return String::new();
     }
-    let shown = terminal.backend().to_string();
-    let lines = shown.lines().map(|line| line.trim_matches('"').trim_end());
+    let text = terminal.backend().to_string();
+    let lines = text.lines().map(|line| line.trim_matches('"').trim_end());
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -193,7 +193,7 @@ fn a_filter_is_typed_kept_changed_and_cleared() {
     press(&mut board, letters("FRONT"));
     let ids = |board: &Board| {
         board
-            .shown()
+            .visible_entries()
             .iter()
             .map(|entry| entry.id().to_owned())
             .collect::<Vec<_>>()
@@ -270,16 +270,17 @@ fn details_open_scroll_to_end_and_close() {
 fn long_details_line_continues_below() {
     let mut board = board_of(&survey(vec![("a", vec![], Err("word ".repeat(30)))]));
     press(&mut board, [KeyCode::Enter]);
-    let shown = screen(&mut board, 40, 20);
-    assert_eq!(shown.matches("word").count(), 30, "{shown}");
+    let text = screen(&mut board, 40, 20);
+    assert_eq!(text.matches("word").count(), 30, "{text}");
 }
 
 #[test]
 fn refresh_keeps_selected_spec_or_takes_first() {
     let mut board = board_of(&some());
     press(&mut board, [KeyCode::Down, KeyCode::Enter]);
-    let again = survey(vec![("new", vec![], Ok(None)), ("login", vec![], Ok(None))]);
-    board.renew(&content(&again));
+    let second_workspace_survey =
+        survey(vec![("new", vec![], Ok(None)), ("login", vec![], Ok(None))]);
+    board.renew(&content(&second_workspace_survey));
     assert_eq!((selected(&board), board.view), ("login", View::Details(0)));
     board.renew(&content(&survey(vec![("new", vec![], Ok(None))])));
     assert_eq!(
@@ -392,10 +393,10 @@ fn selected_line_is_always_on_screen() {
     let mut board = board_of(&many());
     for _ in 0..120 {
         press(&mut board, [KeyCode::Down]);
-        let shown = screen(&mut board, 50, 9);
+        let text = screen(&mut board, 50, 9);
         assert!(
-            shown.contains(&format!("> not started {}", selected(&board))),
-            "{shown}"
+            text.contains(&format!("> not started {}", selected(&board))),
+            "{text}"
         );
     }
 }
@@ -429,10 +430,10 @@ fn no_size_and_no_keys_are_too_much() {
                 .wrapping_add(1_442_695_040_888_963_407);
             board.press(key(keys[(seed >> 33) % keys.len()]));
             let (width, height) = ((seed >> 40) % 90, (seed >> 50) % 30);
-            let shown = screen(&mut board, width as u16, height as u16);
-            assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+            let text = screen(&mut board, width as u16, height as u16);
+            assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text}");
             assert!(
-                board.shown().is_empty() || board.current().is_some(),
+                board.visible_entries().is_empty() || board.current().is_some(),
                 "nothing is selected"
             );
         }
@@ -462,20 +463,20 @@ fn tab_switches_between_runs_and_specs() {
         specs: Some(some()),
     };
     let mut board = Board::new(&content, Tab::Runs);
-    let shown = screen(&mut board, 80, 12);
+    let text = screen(&mut board, 80, 12);
     for part in [
         "2 runs",
         "> landed    make the area a product",
         "used: 3 calls, 1540 tokens, $1.234567",
         "Tab specs",
     ] {
-        assert!(shown.contains(part), "{part}:\n{shown}");
+        assert!(text.contains(part), "{part}:\n{text}");
     }
     press(&mut board, letters("/failed"));
     press(&mut board, [KeyCode::Enter]);
     assert_eq!(selected(&board), "run-00001");
-    let shown = screen(&mut board, 80, 12);
-    assert!(shown.contains("a\\u{1b}[2J\\u{202e}b"), "{shown}");
+    let label = screen(&mut board, 80, 12);
+    assert!(label.contains("a\\u{1b}[2J\\u{202e}b"), "{label}");
     press(&mut board, [KeyCode::Enter]);
     let shown = screen(&mut board, 80, 20);
     assert!(

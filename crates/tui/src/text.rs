@@ -46,7 +46,7 @@ pub(super) fn fitted(line: &str, width: usize) -> String {
     if columns(line) <= width {
         return line.to_owned();
     }
-    let mut shown = String::new();
+    let mut text = String::new();
     let mut used = 0;
     for character in line.graphemes(true) {
         let wide = columns(character);
@@ -54,13 +54,13 @@ pub(super) fn fitted(line: &str, width: usize) -> String {
         if used + wide + 1 > width {
             break;
         }
-        shown.push_str(character);
+        text.push_str(character);
         used += wide;
     }
     if width > 0 {
-        shown.push('…');
+        text.push('…');
     }
-    shown
+    text
 }
 
 #[cfg(test)]

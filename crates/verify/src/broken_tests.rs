@@ -215,11 +215,14 @@ mod tests {
         let silent = BTreeMap::from([(Variant::Fails, after.clone())]);
         assert_eq!(with(&silent, None), ["zone"]);
         // The program ended before the test ran.
-        let gone = libtest(
+        let missing_gate_run = libtest(
             "running 3 tests\ntest twice ... FAILED\n\ntest result: FAILED. 0 passed; 1 failed\n",
         );
         assert_eq!(
-            with(&BTreeMap::from([(Variant::Fails, gone)]), Some(MESSAGE)),
+            with(
+                &BTreeMap::from([(Variant::Fails, missing_gate_run)]),
+                Some(MESSAGE)
+            ),
             ["zone"]
         );
     }

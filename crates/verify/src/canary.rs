@@ -124,7 +124,7 @@ mod tests {
     }
 
     /// One green test, and this red one.
-    fn named(red: &str) -> String {
+    fn libtest_output(red: &str) -> String {
         format!(
             "running 2 tests\ntest a ... ok\n{red} ... FAILED\n\ntest result: FAILED. 1 passed; 1 failed\n"
         )
@@ -186,8 +186,8 @@ mod tests {
             (run(101, RED), run(101, ALL_RED)),
             (run(101, RED), run(101, "error: could not compile\n")),
             (
-                run(101, &named("test b")),
-                run(101, &named("test file-of-b")),
+                run(101, &libtest_output("test b")),
+                run(101, &libtest_output("test file-of-b")),
             ),
             (run(0, ""), timed_out()),
             (run(101, RED), timed_out()),

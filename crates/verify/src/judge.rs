@@ -176,9 +176,9 @@ pub(crate) fn by_gate(
             GateOutcome::Ran(run) => Some((run.as_ref(), judged)),
             GateOutcome::Judged { .. } => None,
         });
-    let mut whole = judge_set(runs, &requirements.baseline);
+    let mut full_verdict = judge_set(runs, &requirements.baseline);
     if outcomes.is_empty() {
-        whole.push(Finding::error(
+        full_verdict.push(Finding::error(
             Code::new("verify-no-gates"),
             "gates",
             "no gate was checked, so the change does not pass; configure gates in `.crucible/config.toml`",
@@ -188,7 +188,7 @@ pub(crate) fn by_gate(
         .any(|outcome| matches!(outcome, GateOutcome::Ran(_)))
     {
         // A change without any executed gate is not tested.
-        whole.push(Finding::error(
+        full_verdict.push(Finding::error(
             Code::new("verify-no-command-gate"),
             "gates",
             "no command of the repository ran on the change; configure one in `.crucible/config.toml`",
@@ -197,7 +197,7 @@ pub(crate) fn by_gate(
     let mut seen = BTreeSet::new();
     for outcome in outcomes {
         if !seen.insert(outcome.id()) {
-            whole.push(Finding::error(
+            full_verdict.push(Finding::error(
                 Code::new("verify-gate-duplicate"),
                 outcome.id().as_str(),
                 "two gates have this name; give each its own",
@@ -213,7 +213,7 @@ pub(crate) fn by_gate(
             None => seen.contains(declared),
         };
         if !executed {
-            whole.push(Finding::error(
+            full_verdict.push(Finding::error(
                 Code::new("verify-gate-not-executed"),
                 declared.as_str(),
                 "the plan declares this gate, but it did not run",
@@ -223,7 +223,7 @@ pub(crate) fn by_gate(
     groups.push((
         None,
         JudgedRun {
-            verdict: whole,
+            verdict: full_verdict,
             tests: None,
         },
     ));
@@ -402,15 +402,15 @@ fn per_test(
     before: Option<&GateBefore>,
     baseline: &Baseline<'_>,
 ) -> Option<JudgedRun> {
-    fn whole(results: Option<&TestResults>) -> Option<&TestResults> {
+    fn if_complete(results: Option<&TestResults>) -> Option<&TestResults> {
         results.filter(|results| results.is_whole())
     }
-    let now = whole(run.results.as_ref())?;
-    let earlier = whole(before?.results.as_ref())?;
+    let now = if_complete(run.results.as_ref())?;
+    let earlier = if_complete(before?.results.as_ref())?;
     let rerun = baseline.rerun(run);
     // A second run with less information decides nothing.
-    let again = rerun.and_then(|rerun| whole(rerun.results.as_ref()));
-    let compared = per_test::compare(&run.id, earlier, now, again, baseline);
+    let second_test_results = rerun.and_then(|rerun| if_complete(rerun.results.as_ref()));
+    let compared = per_test::compare(&run.id, earlier, now, second_test_results, baseline);
     let mut verdict = if run.end == GateEnd::Exited(0) {
         judge_run(run)
     } else {
@@ -423,7 +423,7 @@ fn per_test(
     if before.is_some_and(|before| before.passed) && verdict.passes() && !runs().any(ended_well) {
         verdict.merge(judge_run(run));
     }
-    let runs = std::iter::once(run).chain(rerun.filter(|_| again.is_some()));
+    let runs = std::iter::once(run).chain(rerun.filter(|_| second_test_results.is_some()));
     let by_name = [
         "verify-fewer-tests",
         "verify-more-skipped",

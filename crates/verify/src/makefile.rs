@@ -34,11 +34,11 @@ pub struct MakeRule {
 impl Makefile {
     /// Reads makefiles that share their variables.
     pub fn read<'t>(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let mut made = Self::default();
+        let mut makefile = Self::default();
         for text in texts {
-            made.add(text);
+            makefile.add(text);
         }
-        made
+        makefile
     }
 
     /// Returns the rules, in their order.

@@ -45,7 +45,10 @@ pub(crate) fn named_results(
         let before = baseline
             .before(run)
             .and_then(|before| before.results.as_ref());
-        let again = baseline.reruns.iter().filter(|again| again.id == run.id);
+        let again = baseline
+            .reruns
+            .iter()
+            .filter(|second_gate_run| second_gate_run.id == run.id);
         let runs: Vec<&GateRun> = std::iter::once(run.as_ref()).chain(again).collect();
         for name in named {
             let statuses: Option<Vec<TestStatus>> = runs

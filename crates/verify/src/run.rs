@@ -247,10 +247,10 @@ async fn run_words(
         .as_ref()
         .map(|reports| reports.join(spec.id.as_str()));
     let prepared = runner::prepare(&spec.command, cwd, private.as_deref());
-    let given = prepared.command(&spec.command);
+    let inputs = prepared.command(&spec.command);
     let command = match setting.spelling {
-        Spelling::AsGiven => given.to_vec(),
-        Spelling::Other => respelled(given, cwd, &setting.env),
+        Spelling::AsGiven => inputs.to_vec(),
+        Spelling::Other => respelled(inputs, cwd, &setting.env),
     };
     let Some((program, args)) = command
         .split_first()
@@ -310,8 +310,8 @@ async fn run_words(
         Ok(mut completed) => {
             let stdout = &completed.stdout;
             let collected = prepared.collect(cwd, &setting.copy, &stdout.bytes, stdout.extent);
-            if let Some(shown) = collected.stdout {
-                completed.stdout.bytes = shown;
+            if let Some(bytes) = collected.stdout {
+                completed.stdout.bytes = bytes;
             }
             for stream in [&mut completed.stdout, &mut completed.stderr] {
                 stream.bytes = prepared.without_report_path(std::mem::take(&mut stream.bytes));

@@ -170,11 +170,11 @@ pub fn next_world_run(runs: WorldRuns<'_>) -> WorldStep {
                 }
             }
             WorldRun::Again => {
-                gate.flaky = listed(stay);
+                gate.flaky = capped_list(stay);
                 suspects = lost;
             }
             WorldRun::Settings | WorldRun::Base => {
-                gate.by_settings = listed(lost);
+                gate.by_settings = capped_list(lost);
                 suspects = stay;
             }
         }
@@ -192,13 +192,13 @@ pub fn next_world_run(runs: WorldRuns<'_>) -> WorldStep {
         let lost = |name: &String| !green(base).contains(name);
         if green_before.iter().all(lost) {
             // The gate does not work in the second world, whatever the change is.
-            gate.without_change = listed(suspects);
+            gate.without_change = capped_list(suspects);
             return WorldStep::Done(gate);
         }
         let (excused, differing): (BTreeSet<_>, BTreeSet<_>) = suspects
             .into_iter()
             .partition(|name| green_before.contains(name) && lost(name));
-        gate.without_change = listed(excused);
+        gate.without_change = capped_list(excused);
         suspects = differing;
     }
     gate.outcome = if suspects.is_empty() {
@@ -206,7 +206,7 @@ pub fn next_world_run(runs: WorldRuns<'_>) -> WorldStep {
     } else {
         WorldOutcome::Differs
     };
-    gate.differing = listed(suspects);
+    gate.differing = capped_list(suspects);
     WorldStep::Done(gate)
 }
 
@@ -237,7 +237,7 @@ fn cannot_start(run: &GateRun) -> bool {
     )
 }
 
-fn listed(tests: BTreeSet<String>) -> Vec<String> {
+fn capped_list(tests: BTreeSet<String>) -> Vec<String> {
     tests.into_iter().take(MAX_NAMED).collect()
 }
 
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn done(before: &GateBefore, outputs: &[(WorldRun, &str)]) -> WorldGate {
+    fn finished_gate(before: &GateBefore, outputs: &[(WorldRun, &str)]) -> WorldGate {
         match step(before, outputs) {
             WorldStep::Done(gate) => gate,
             WorldStep::Run(run) => panic!("it asks for {run:?}"),
@@ -337,7 +337,7 @@ mod tests {
     fn equal_worlds_need_one_run() {
         let before = before(&["b"]);
         assert_eq!(step(&before, &[]), WorldStep::Run(Second));
-        let gate = done(&before, &[(Second, GREEN)]);
+        let gate = finished_gate(&before, &[(Second, GREEN)]);
         assert_eq!(gate.outcome, WorldOutcome::Same);
         assert!(gate.flaky.is_empty());
     }
@@ -346,7 +346,7 @@ mod tests {
     fn test_that_fails_by_chance_differs_not() {
         let before = before(&["b"]);
         assert_eq!(step(&before, &[(Second, A_RED)]), WorldStep::Run(Again));
-        let gate = done(&before, &[(Second, A_RED), (Again, GREEN)]);
+        let gate = finished_gate(&before, &[(Second, A_RED), (Again, GREEN)]);
         assert_eq!(gate.outcome, WorldOutcome::Same);
         assert_eq!(gate.flaky, ["a"]);
     }
@@ -356,7 +356,7 @@ mod tests {
         let before = before(&["b"]);
         let red = [(Second, A_RED), (Again, A_RED)];
         assert_eq!(step(&before, &red), WorldStep::Run(Settings));
-        let gate = done(&before, &[red[0], red[1], (Settings, A_RED)]);
+        let gate = finished_gate(&before, &[red[0], red[1], (Settings, A_RED)]);
         assert_eq!(gate.outcome, WorldOutcome::Same);
         assert_eq!(gate.by_settings, ["a"]);
         let check = SecondWorld {
@@ -374,7 +374,7 @@ mod tests {
         let before = before(&["b"]);
         let red = [(Second, A_RED), (Again, A_RED), (Settings, GREEN)];
         assert_eq!(step(&before, &red), WorldStep::Run(Base));
-        let gate = done(&before, &[red[0], red[1], red[2], (Base, A_RED)]);
+        let gate = finished_gate(&before, &[red[0], red[1], red[2], (Base, A_RED)]);
         assert_eq!(gate.outcome, WorldOutcome::Differs);
         assert_eq!(gate.differing, ["a"]);
         for (policy, passes) in [
@@ -404,12 +404,12 @@ mod tests {
             (Settings, GREEN),
             (Base, A_RED),
         ];
-        let gate = done(&before, &runs);
+        let gate = finished_gate(&before, &runs);
         assert_eq!(gate.outcome, WorldOutcome::Same);
         assert_eq!(gate.without_change, ["a"]);
         // The base keeps it, so the change has lost it.
         let runs = [runs[0], runs[1], runs[2], (Base, GREEN)];
-        assert_eq!(done(&before, &runs).outcome, WorldOutcome::Differs);
+        assert_eq!(finished_gate(&before, &runs).outcome, WorldOutcome::Differs);
     }
 
     #[test]
@@ -421,14 +421,17 @@ mod tests {
             (Settings, GREEN),
             (Base, ALL_RED),
         ];
-        assert_eq!(done(&before, &runs).outcome, WorldOutcome::NotChecked);
+        assert_eq!(
+            finished_gate(&before, &runs).outcome,
+            WorldOutcome::NotChecked
+        );
     }
 
     #[test]
     fn gate_without_baseline_needs_no_base_run() {
         let none = GateBefore::default();
         let runs = [(Second, A_RED), (Again, A_RED), (Settings, GREEN)];
-        assert_eq!(done(&none, &runs).outcome, WorldOutcome::Differs);
+        assert_eq!(finished_gate(&none, &runs).outcome, WorldOutcome::Differs);
     }
 
     #[test]

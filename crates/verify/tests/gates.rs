@@ -256,7 +256,7 @@ async fn gate_whose_setup_fails_could_not_run() {
         )
     };
     let missing = vec!["no-such-program-anywhere".to_owned()];
-    for (setup, says) in [
+    for (setup, text) in [
         (
             words("echo no generator here >&2; exit 3"),
             "exited with code 3 and printed \"no generator here\"",
@@ -273,7 +273,7 @@ async fn gate_whose_setup_fails_could_not_run() {
             panic!("{:?}", run.end)
         };
         assert!(
-            message.contains("its setup command `") && message.contains(says),
+            message.contains("its setup command `") && message.contains(text),
             "{message}"
         );
         assert!(message.contains("gates.x.setup"), "{message}");

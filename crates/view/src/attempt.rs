@@ -58,11 +58,11 @@ impl LogView {
         // The log itself has no known secrets. It is redacted by the rules of today, with what is before its end.
         let read = log.bytes.len().saturating_sub(16 * MAX_LOG);
         let text = RedactedText::from_bytes(log.bytes.get(read..).unwrap_or_default());
-        let whole = text.as_str();
-        let from = whole.len().saturating_sub(MAX_LOG);
+        let full_text = text.as_str();
+        let from = full_text.len().saturating_sub(MAX_LOG);
         let is_cut = read > 0 || from > 0;
-        let end = whole
-            .get(whole.ceil_char_boundary(from)..)
+        let end = full_text
+            .get(full_text.ceil_char_boundary(from)..)
             .unwrap_or_default();
         let end = match end.split_once('\n') {
             Some((_, lines)) if is_cut && !lines.is_empty() => lines,

@@ -187,7 +187,7 @@ mod tests {
     fn removed_and_added_lines_are_paired() {
         let diff = DiffView::from_patch(PATCH.as_bytes());
         assert_eq!((diff.added, diff.removed, diff.hidden_rows), (3, 2, 0));
-        let shown: Vec<String> = diff.files[0].hunks[0]
+        let lines: Vec<String> = diff.files[0].hunks[0]
             .rows
             .iter()
             .map(|row| {
@@ -200,7 +200,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            shown,
+            lines,
             [
                 "1 one | 1 one",
                 "2 two | 2 zwei",
@@ -214,13 +214,13 @@ mod tests {
     #[test]
     fn secret_in_a_patch_is_replaced() {
         let token = format!("ghp_{}", "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6");
-        let shown = serde_json::to_string(&DiffView::from_patch(
+        let text = serde_json::to_string(&DiffView::from_patch(
             PATCH.replace("zwei", &token).as_bytes(),
         ))
         .unwrap();
         assert!(
-            !shown.contains(&token) && shown.contains("[secret:"),
-            "{shown}"
+            !text.contains(&token) && text.contains("[secret:"),
+            "{text}"
         );
     }
 

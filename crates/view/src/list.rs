@@ -40,7 +40,7 @@ impl RunOutcome {
     /// Returns the outcome of a run in this state; a state of a later version is open.
     #[must_use]
     pub fn of_state(state: &str) -> Self {
-        match RunState::named(state) {
+        match RunState::parse(state) {
             Some(RunState::Verified) => Self::Verified,
             Some(RunState::Landed) => Self::Landed,
             Some(RunState::Failed) => Self::Failed,

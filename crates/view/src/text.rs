@@ -68,13 +68,13 @@ mod tests {
         let text = format!("token {token} <b>");
         let parsed: RedactedText =
             serde_json::from_value(serde_json::Value::from(text.as_str())).unwrap();
-        for made in [
+        for content in [
             RedactedText::new(&text),
             RedactedText::from_bytes(text.as_bytes()),
             parsed,
         ] {
-            assert!(!made.as_str().contains(&token), "{made}");
-            assert!(made.as_str().contains("[secret:") && made.as_str().ends_with(" <b>"));
+            assert!(!content.as_str().contains(&token), "{content}");
+            assert!(content.as_str().contains("[secret:") && content.as_str().ends_with(" <b>"));
         }
     }
 }

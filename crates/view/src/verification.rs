@@ -167,14 +167,14 @@ impl VerificationView {
     pub(crate) fn from_report(report: &VerifyReport) -> Self {
         let text = RedactedText::new;
         let is_passed = report.result == VerifyResult::Pass;
-        let shown = if is_passed {
+        let redacted_texts = if is_passed {
             RedactedText::all(&report_lines(report))
         } else {
             Vec::new()
         };
         Self {
             is_passed,
-            shown,
+            shown: redacted_texts,
             commands: report
                 .commands
                 .iter()

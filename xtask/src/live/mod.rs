@@ -51,7 +51,7 @@ pub(crate) enum Flag {
 
 impl Suites {
     /// What the flag and the environment ask for together.
-    pub(crate) fn wanted(flag: Flag) -> Result<Self, TaskError> {
+    pub(crate) fn from_flag(flag: Flag) -> Result<Self, TaskError> {
         let value = |name| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
         Self::decide(flag, value(REAL).as_deref(), value(SKIP).as_deref())
     }

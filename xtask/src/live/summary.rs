@@ -111,10 +111,10 @@ mod tests {
         summary.check(1).unwrap();
         let error = summary.check(2).unwrap_err().to_string();
         assert!(error.contains("2 ran, 1 left"), "{error}");
-        let shown = summary.to_string();
+        let text = summary.to_string();
         assert!(
-            shown.contains("| 12") && shown.contains("1.3") && shown.contains("as expected"),
-            "{shown}"
+            text.contains("| 12") && text.contains("1.3") && text.contains("as expected"),
+            "{text}"
         );
         fs::write(&path, "{\"test\":").unwrap();
         assert!(Summary::read(&path).is_err());

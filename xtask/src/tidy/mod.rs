@@ -47,6 +47,7 @@ const RULES: &[&dyn Rule] = &[
     &rules::file_length::FileLength,
     &rules::lints::Lints,
     &rules::module_docs::ModuleDocs,
+    &rules::names::Names,
     &rules::prose::Prose,
     &rules::reachability::Reachability,
     &rules::dependencies::Dependencies,

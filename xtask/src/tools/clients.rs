@@ -121,7 +121,7 @@ pub(crate) fn clients(root: &Root) -> Result<(), TaskError> {
 /// Whether the folder holds what the lock file says, whole. It got its name only when it was; so this looks at what
 /// may have changed since: the lock file and the programs.
 fn is_installed(folder: &Path) -> Result<bool, TaskError> {
-    let wanted: Manifest = serde_json::from_str(MANIFEST)?;
+    let requested: Manifest = serde_json::from_str(MANIFEST)?;
     let same_lock =
         fs::read_to_string(folder.join("package-lock.json")).is_ok_and(|lock| lock == LOCK);
     Ok(same_lock
@@ -131,7 +131,7 @@ fn is_installed(folder: &Path) -> Result<bool, TaskError> {
             let installed: Option<Manifest> =
                 installed.and_then(|text| serde_json::from_str(&text).ok());
             let version = installed.map(|manifest| manifest.version);
-            version.as_ref() == wanted.dependencies.get(client.package)
+            version.as_ref() == requested.dependencies.get(client.package)
                 && package.join(client.entry).is_file()
         }))
 }
@@ -277,7 +277,7 @@ mod tests {
 
     /// A folder that looks as after an installation, with a file that stands in for the interpreter.
     fn installed(folder: &Path) -> PathBuf {
-        let wanted: Manifest = serde_json::from_str(MANIFEST).unwrap();
+        let expected: Manifest = serde_json::from_str(MANIFEST).unwrap();
         fs::create_dir_all(bin(folder)).unwrap();
         fs::write(folder.join("package-lock.json"), LOCK).unwrap();
         for client in &CLIENTS {
@@ -285,7 +285,7 @@ mod tests {
             let entry = package.join(client.entry);
             fs::create_dir_all(entry.parent().unwrap()).unwrap();
             fs::write(&entry, "echo \"$@\"").unwrap();
-            let version = &wanted.dependencies[client.package];
+            let version = &expected.dependencies[client.package];
             fs::write(
                 package.join("package.json"),
                 format!("{{\"version\": \"{version}\"}}"),
@@ -301,11 +301,11 @@ mod tests {
 
     #[test]
     fn clients_are_pinned_and_lock_file_agrees() {
-        let wanted: Manifest = serde_json::from_str(MANIFEST).unwrap();
+        let expected: Manifest = serde_json::from_str(MANIFEST).unwrap();
         let lock: Value = serde_json::from_str(LOCK).unwrap();
-        assert_eq!(wanted.dependencies.len(), CLIENTS.len());
+        assert_eq!(expected.dependencies.len(), CLIENTS.len());
         for client in &CLIENTS {
-            let version = &wanted.dependencies[client.package];
+            let version = &expected.dependencies[client.package];
             let is_exact = |number: &str| {
                 number
                     .bytes()

@@ -78,11 +78,11 @@ mod tests {
             runners::PACKAGES,
             verifiers::NPM_PACKAGES,
         ] {
-            let wanted: Value = serde_json::from_str(packages.manifest).unwrap();
+            let expected: Value = serde_json::from_str(packages.manifest).unwrap();
             let lock: Value = serde_json::from_str(packages.lock).unwrap();
             let locked = lock["packages"].as_object().unwrap();
-            assert_eq!(locked[""]["dependencies"], wanted["dependencies"]);
-            for (name, version) in wanted["dependencies"].as_object().unwrap() {
+            assert_eq!(locked[""]["dependencies"], expected["dependencies"]);
+            for (name, version) in expected["dependencies"].as_object().unwrap() {
                 assert_eq!(locked[&format!("node_modules/{name}")]["version"], *version);
             }
             for (name, package) in locked {

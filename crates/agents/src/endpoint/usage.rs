@@ -177,12 +177,12 @@ impl UsageReader {
 
     fn response(&mut self, event: &Value) {
         let kind = event["type"].as_str().unwrap_or_default();
-        let whole = if event["object"] == "response" {
+        let full_json = if event["object"] == "response" {
             event
         } else {
             &event["response"]
         };
-        let usage = &whole["usage"];
+        let usage = &full_json["usage"];
         if let Some(input) = usage["input_tokens"].as_u64() {
             let output = usage["output_tokens"].as_u64().unwrap_or_default();
             self.usage = Some(Usage {
@@ -257,17 +257,17 @@ mod tests {
                     data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":20}}\n\n";
         let cut = read(Api::Messages, true, text);
         assert_eq!(cut.usage(), None, "it is not complete");
-        let whole = read(
+        let full_usage_reader = read(
             Api::Messages,
             true,
             &format!("{text}data: {{\"type\":\"message_stop\"}}\n\n"),
         );
-        let usage = whole.usage().unwrap();
+        let usage = full_usage_reader.usage().unwrap();
         assert_eq!(
             (usage.sent(), usage.priced_input(), usage.output),
             (1110, 235, 20)
         );
-        assert_eq!(whole.tools, ["Write"]);
+        assert_eq!(full_usage_reader.tools, ["Write"]);
     }
 
     #[test]

@@ -266,9 +266,9 @@ const ORDER: &str = "ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc6
 fn take<'b>(rest: &mut &'b [u8]) -> &'b [u8] {
     let (length, after) = rest.split_at(4);
     let length = u32::from_be_bytes(length.try_into().unwrap());
-    let (taken, after) = after.split_at(length.try_into().unwrap());
+    let (bytes, after) = after.split_at(length.try_into().unwrap());
     *rest = after;
-    taken
+    bytes
 }
 
 /// Another valid signature by the same P-256 key over the same message: (r, n - s) instead of (r, s).

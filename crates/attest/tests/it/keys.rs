@@ -115,8 +115,8 @@ fn signatures_of_every_kind_are_verified() {
             .arg(path)
             .output()
             .unwrap();
-        let shown = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(shown.split(' ').nth(1), Some(public.fingerprint().as_str()));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(text.split(' ').nth(1), Some(public.fingerprint().as_str()));
         for hash in ["sha256", "sha512"] {
             // Some ECDSA numbers are shorter than others.
             for round in 0..20 {
@@ -159,8 +159,8 @@ async fn created_key_is_private_and_kept() {
             & 0o777
     };
     assert_eq!((mode("key"), mode("key/signing_key")), (0o700, 0o600));
-    let again = create_key(sandbox(), &env(), &temp_dir.path().join("key")).await;
-    assert!(matches!(again, Err(AttestError::KeyExists { .. })));
+    let second_signer = create_key(sandbox(), &env(), &temp_dir.path().join("key")).await;
+    assert!(matches!(second_signer, Err(AttestError::KeyExists { .. })));
     let reopened =
         Signer::open(sandbox(), &env(), &temp_dir.path().join("key/signing_key")).unwrap();
     assert_eq!(reopened.public_key(), signer.public_key());

@@ -71,8 +71,14 @@ impl Approve {
         let document = match &self.from {
             Some(file) => {
                 let bytes = read_regular_up_to(&app.absolute(file), MAX_FILE)?;
-                let given = ApprovalSource::Given(ApprovalDocument::parse(&bytes)?);
-                app.drive(approve(&world, &dir, given, &mut ledger, &mut progress))
+                let given_approval_source = ApprovalSource::Given(ApprovalDocument::parse(&bytes)?);
+                app.drive(approve(
+                    &world,
+                    &dir,
+                    given_approval_source,
+                    &mut ledger,
+                    &mut progress,
+                ))
             }
             None => {
                 let signing = signing()?;

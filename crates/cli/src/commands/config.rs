@@ -162,18 +162,19 @@ impl Set {
 fn shown_value(value: &toml::Value) -> serde_json::Value {
     value
         .as_str()
-        .map_or_else(|| json!(value), |text| shown(text).into())
+        .map_or_else(|| json!(value), |text| display_value(text).into())
 }
 
 /// A value for people, without secrets.
 fn shown_text(value: &toml::Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), |text| format!("{:?}", shown(text)))
+    value.as_str().map_or_else(
+        || value.to_string(),
+        |text| format!("{:?}", display_value(text)),
+    )
 }
 
 /// A value without the secrets in it: what looks like a key, and whom an address logs in as.
-fn shown(text: &str) -> String {
+fn display_value(text: &str) -> String {
     let text = Scanner::builtin().redact(text).text.into_owned();
     // Without a colon before it, an `@` is part of a name and no login.
     let holds_login = text
@@ -197,13 +198,13 @@ mod tests {
     fn a_login_in_an_address_is_not_shown() {
         for password in ["pa@ss", "pa#ss", "pa/ss", "pa?ss"] {
             let url = format!("http://me:{password}@host:80/v1?a=b");
-            assert_eq!(shown(&url), "http://[login]@host:80/v1?a=b");
+            assert_eq!(display_value(&url), "http://[login]@host:80/v1?a=b");
         }
-        assert_eq!(shown("me:pass@host"), "[login]@host");
+        assert_eq!(display_value("me:pass@host"), "[login]@host");
         assert_eq!(
-            shown("http://localhost:8000/v1"),
+            display_value("http://localhost:8000/v1"),
             "http://localhost:8000/v1"
         );
-        assert_eq!(shown("a@b"), "a@b");
+        assert_eq!(display_value("a@b"), "a@b");
     }
 }

@@ -30,12 +30,12 @@ pub(crate) struct Demo {
 impl Demo {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let root = self.root(app)?;
-        let here = app.config(app.env.working_directory(), &[])?;
+        let settings = app.config(app.env.working_directory(), &[])?;
         let answers = match self.record {
             Some(_) => DemoAnswers::Live,
             None => DemoAnswers::Recorded,
         };
-        let mut demo = DemoRun::new(&app.runtime(), &here, &root, answers)?;
+        let mut demo = DemoRun::new(&app.runtime(), &settings, &root, answers)?;
         let repo = demo.repository().to_owned();
         let mut story = Story {
             output: app.output.clone(),

@@ -73,7 +73,7 @@ impl Init {
             tests: &[],
             ..choice
         }
-        .named(&config)?;
+        .named_gates(&config)?;
         if written != WrittenSettings::Nothing {
             gates = with_alternatives(gates, &root)?;
         }

@@ -88,7 +88,7 @@ impl Log {
         let run = self
             .run
             .as_deref()
-            .map(|named| run_id(named, ids())?.parse().map_err(unknown))
+            .map(|named| run_id(named, ids())?.parse().map_err(invalid_id))
             .transpose()?;
         let events = ledger.events(run.as_ref())?;
         if let Some(run) = run.filter(|_| events.is_empty()) {
@@ -120,7 +120,7 @@ impl Log {
     }
 }
 
-fn unknown(error: IdError) -> Failure {
+fn invalid_id(error: IdError) -> Failure {
     Failure::usage(error.to_string())
 }
 

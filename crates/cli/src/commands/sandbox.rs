@@ -232,13 +232,13 @@ impl Exec {
     }
 
     fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let here = app.env.working_directory().to_owned();
+        let current_dir = app.env.working_directory().to_owned();
         let flags: Vec<(&str, String)> = self
             .sandbox
             .iter()
             .map(|value| ("sandbox.strength", value.clone()))
             .collect();
-        let config = app.config(&here, &flags)?;
+        let config = app.config(&current_dir, &flags)?;
         let Some((program, args)) = self.command.split_first() else {
             return Err(Failure::usage("there is no command; name it after `--`"));
         };
@@ -274,7 +274,7 @@ impl Exec {
                 .paths
                 .runs_root
                 .iter()
-                .map(|root| here.join(root).join(""))
+                .map(|root| current_dir.join(root).join(""))
                 .collect(),
             read_only,
             mounts: Vec::new(),
@@ -288,7 +288,7 @@ impl Exec {
             confinement: Confinement::Confined(profile),
             ..Spawn::new(
                 program,
-                &here,
+                &current_dir,
                 Limits::new(Duration::from_secs(self.timeout)),
             )
         };
@@ -302,7 +302,7 @@ impl Exec {
             all: run_by_git,
             failure: Some(error.to_string()),
         });
-        let left = Left::new(&here, &before, of_git);
+        let left = Left::new(&current_dir, &before, of_git);
         // Also of a command that was interrupted.
         let completed = ran.inspect_err(|_| left.print_notes(app))?;
         if app.output.is_json() {
@@ -321,7 +321,7 @@ impl Exec {
             }))?;
         } else {
             app.output.bytes(&completed.stdout.bytes);
-            app.output.aside(&completed.stderr.bytes);
+            app.output.write_stderr(&completed.stderr.bytes);
             for missing in &completed.receipt.missing {
                 app.output.remark(&format!(
                     "[sandbox] without {}: {}",
@@ -517,7 +517,7 @@ impl MayBeRunByGit {
 /// Returns the first names, and how many there are besides.
 fn first_names<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
     let more = names.len().saturating_sub(MAX_NAMES);
-    let shown: Vec<String> = names
+    let lines: Vec<String> = names
         .take(MAX_NAMES)
         .map(|name| short_line(name, MAX_PATH_LEN))
         .collect();
@@ -525,7 +525,7 @@ fn first_names<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{}{more}", shown.join(", "))
+    format!("{}{more}", lines.join(", "))
 }
 
 /// What a command left that other programs run or obey.
@@ -539,8 +539,10 @@ struct Left {
 
 impl Left {
     /// Looks at what came or changed since; paths are shown as they are called from `here`.
-    fn new(here: &Path, before: &[DirectoryState], of_git: OfGit) -> Self {
-        let here = here.canonicalize().unwrap_or_else(|_| here.to_owned());
+    fn new(current_dir: &Path, before: &[DirectoryState], of_git: OfGit) -> Self {
+        let here = current_dir
+            .canonicalize()
+            .unwrap_or_else(|_| current_dir.to_owned());
         let shown = |state: &DirectoryState, path: &str| {
             let path = state.root().join(path);
             let path = path.strip_prefix(&here).unwrap_or(&path).to_string_lossy();

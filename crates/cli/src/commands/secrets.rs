@@ -69,21 +69,21 @@ impl Secrets {
 
 fn scan_file(path: &Path, root: &Path, named: &Path, verdict: &mut Verdict) {
     let relative = path.strip_prefix(root).unwrap_or(path);
-    let shown = if relative.as_os_str().is_empty() {
+    let file_path = if relative.as_os_str().is_empty() {
         named.to_owned()
     } else {
         named.join(relative)
     };
-    let shown = shown.to_string_lossy();
-    if is_secret_file(&shown) {
+    let text = file_path.to_string_lossy();
+    if is_secret_file(&text) {
         let hint = "Files of this name hold secrets: keep them out of the repository.";
-        verdict.push(Finding::warning(SECRET_FILE, shown.as_ref(), hint));
+        verdict.push(Finding::warning(SECRET_FILE, text.as_ref(), hint));
     }
     match read_up_to(path, MAX_FILE) {
         Ok(bytes) => verdict.merge(crucible_secrets::findings(
             &Scanner::builtin().scan(&bytes),
-            &shown,
+            &text,
         )),
-        Err(error) => verdict.push(Finding::warning(UNREAD, shown.as_ref(), error.to_string())),
+        Err(error) => verdict.push(Finding::warning(UNREAD, text.as_ref(), error.to_string())),
     }
 }

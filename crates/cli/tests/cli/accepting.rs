@@ -74,8 +74,8 @@ fn feature_with_its_test_lands_beside_a_red_test() {
         "{status}"
     );
     let id = id_of(&status);
-    let shown = fixture.run(["run", "status", &id]).ok().stdout;
-    assert!(shown.contains("red       1 test fails: "), "{shown}");
+    let text = fixture.run(["run", "status", &id]).ok().stdout;
+    assert!(text.contains("red       1 test fails: "), "{text}");
     fixture.run(["run", "replay", &id]).ok();
     fixture.run(["run", "land", &id]).ok();
 }

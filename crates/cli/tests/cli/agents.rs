@@ -267,7 +267,7 @@ fn a_command_reaches_its_copy_and_nothing_else() {
     let ended = fixture.start(repo.path()).ok().json();
     assert_eq!(ended["state"], "verified");
     before.is_still(&snapshot(&repo, &fixture));
-    let told = log(&fixture, "001.stderr.log");
+    let message = log(&fixture, "001.stderr.log");
     for name in [
         "key",
         "original",
@@ -277,10 +277,10 @@ fn a_command_reaches_its_copy_and_nothing_else() {
         "home-of-user",
         "network",
     ] {
-        assert!(told.contains(&format!("{name}: denied")), "{told}");
+        assert!(message.contains(&format!("{name}: denied")), "{message}");
     }
     for name in ["private", "copy"] {
-        assert!(told.contains(&format!("{name}: done")), "{told}");
+        assert!(message.contains(&format!("{name}: done")), "{message}");
     }
     assert_eq!(
         fs::read_dir(run_of(&fixture).join("tmp")).map_or(0, Iterator::count),
@@ -296,12 +296,12 @@ fn a_command_reaches_its_copy_and_nothing_else() {
         .into_iter()
         .find(|run| !desk_runs.contains(run))
         .unwrap();
-    let told = fs::read_to_string(second.join("logs/agents/001.stderr.log")).unwrap();
+    let text = fs::read_to_string(second.join("logs/agents/001.stderr.log")).unwrap();
     assert!(
-        told.contains("network: done")
-            && told.contains("key: denied")
-            && told.contains("runs: denied"),
-        "{told}"
+        text.contains("network: done")
+            && text.contains("key: denied")
+            && text.contains("runs: denied"),
+        "{text}"
     );
 }
 
@@ -452,13 +452,13 @@ fn ollama_models_are_asked_in_their_own_form() {
     assert_eq!(requests, ["small", "large"]);
     let settings = &ended["run"]["settings"];
     assert_eq!(settings["role_models"], json!({ "fixer": "large" }));
-    let told = [
+    let values = [
         &settings["provider"],
         &settings["model"],
         &settings["edit_format"],
     ];
     assert_eq!(
-        told,
+        values,
         [&json!("gateway"), &json!("small"), &json!("whole-file")]
     );
 }

@@ -267,13 +267,16 @@ fn a_change_through_a_symbolic_link_is_refused() {
         diff("out/area.py", &["src/area.py"]),
         ["answer-unknown-file"]
     );
-    let made = refused(
+    let lines = refused(
         &repo,
         "unified-diff",
         &new_file("out/new.py"),
         &["src/area.py"],
     );
-    assert_eq!(made, ["patch-path-outside-scope", "patch-new-file-unnamed"]);
+    assert_eq!(
+        lines,
+        ["patch-path-outside-scope", "patch-new-file-unnamed"]
+    );
     for path in ["lib/area.py", "out/area.py", "out/new.py", "src/alias.py"] {
         let codes = refused(
             &repo,
@@ -420,7 +423,7 @@ fn an_answer_of_three_megabytes_is_refused() {
 /// The reply holds nothing that could be judged: it is refused with this code and not kept, the fixer is told why, and
 /// the run replays from its recording.
 #[track_caller]
-fn is_refused_unread(reply: Reply, code: &str, says: &str) {
+fn is_refused_unread(reply: Reply, code: &str, message: &str) {
     assert_eq!(
         refused_reply(&small().build(), "whole-file", reply.clone(), &[]),
         [code]
@@ -431,7 +434,7 @@ fn is_refused_unread(reply: Reply, code: &str, says: &str) {
     let fixture = Fixture::with(&server);
     let before = snapshot(&repo, &fixture);
     let ran = fixture.start(repo.path()).ok();
-    assert!(ran.stderr.contains(says), "{}", ran.stderr);
+    assert!(ran.stderr.contains(message), "{}", ran.stderr);
     let status = ran.json();
     assert_eq!(status["state"], "verified");
     assert_eq!(codes(&status, 1), [code]);
@@ -447,8 +450,8 @@ fn is_refused_unread(reply: Reply, code: &str, says: &str) {
         std::fs::read(run.join("attempts/001/answer.txt")).unwrap(),
         b""
     );
-    let kept = size_of(&run);
-    assert!(kept < 1_000_000, "{kept} bytes are kept");
+    let stored_count = size_of(&run);
+    assert!(stored_count < 1_000_000, "{stored_count} bytes are kept");
     // No second question was put for the first answer, and the second one says what was wrong with it.
     let requests = server.requests();
     assert_eq!(requests.len(), 2);

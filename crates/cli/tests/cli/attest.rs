@@ -223,11 +223,11 @@ pub(crate) fn git_accepts(team: &Team, commit: &str) -> bool {
 fn commits_are_signed_on_request() {
     let team = Team::new();
     let key = team.fixture.path("p256");
-    let made = Command::new("ssh-keygen")
+    let exit_status = Command::new("ssh-keygen")
         .args(["-q", "-t", "ecdsa", "-b", "256", "-N", "", "-f"])
         .arg(&key)
         .status();
-    assert!(made.unwrap().success());
+    assert!(exit_status.unwrap().success());
     let unsigned = team.land();
     assert!(!git_accepts(&team, &unsigned));
     team.repo.git(["reset", "--quiet", "--hard", "HEAD^"]);
@@ -302,10 +302,10 @@ fn ambiguous_names_are_usage_errors() {
     let refused = |named: &str| team.attest(&["verify", named]).run().exits(2).stderr;
     team.repo.git(["tag", "main", &first]);
     for named in ["main", "main^..HEAD", "HEAD^..main"] {
-        let said = refused(named);
+        let message = refused(named);
         assert!(
-            said.contains("is ambiguous") && said.contains("refs/heads/main"),
-            "{named}: {said}"
+            message.contains("is ambiguous") && message.contains("refs/heads/main"),
+            "{named}: {message}"
         );
     }
     assert_eq!(team.verify("refs/heads/main")["verdict"], "pass");
@@ -320,8 +320,8 @@ fn ambiguous_names_are_usage_errors() {
         .git(["update-ref", &format!("refs/heads/{landed}"), &first]);
     assert_eq!(team.verify(&landed)["verdict"], "pass");
     for named in ["nothing", "nothing..HEAD", ""] {
-        let said = refused(named);
-        assert!(said.contains("does not name a commit"), "{named}: {said}");
+        let text = refused(named);
+        assert!(text.contains("does not name a commit"), "{named}: {text}");
     }
 }
 
@@ -336,10 +336,10 @@ fn file_and_revision_of_one_name_are_ambiguous() {
         let call = team.fixture.call(["attest", "export", "--out", out]);
         call.current_dir(team.repo.path()).run().ok();
     }
-    let said = team.attest(&["verify", "x.json"]).run().exits(2).stderr;
+    let message = team.attest(&["verify", "x.json"]).run().exits(2).stderr;
     assert!(
-        said.contains("it is a file and a revision") && said.contains("./x.json"),
-        "{said}"
+        message.contains("it is a file and a revision") && message.contains("./x.json"),
+        "{message}"
     );
     // A path is a file, whatever its ending.
     for file in ["./x.json", "./bundle"] {
@@ -461,12 +461,12 @@ fn door_runs_the_gates_of_the_policy() {
         ),
     ] {
         team.write_policy(&gate(command));
-        let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
-        assert_eq!(accepted, expected.is_none(), "{command}: {said}");
+        let (accepted, message) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
+        assert_eq!(accepted, expected.is_none(), "{command}: {message}");
         if let Some(expected) = expected {
             assert!(
-                said.contains("attest-gate-failed") && said.contains(expected),
-                "{said}"
+                message.contains("attest-gate-failed") && message.contains(expected),
+                "{message}"
             );
         }
     }
@@ -474,10 +474,10 @@ fn door_runs_the_gates_of_the_policy() {
     team.write_policy(&gate("[\"sh\", \"-c\", \"exit 3\"]"));
     team.repo.write("smuggled", "text\n");
     team.repo.commit("By hand");
-    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    let (accepted, report) = push(team.repo.path(), &server, &["main"]);
     assert!(
-        !accepted && said.contains("attest-missing") && !said.contains("attest-gate-failed"),
-        "{said}"
+        !accepted && report.contains("attest-missing") && !report.contains("attest-gate-failed"),
+        "{report}"
     );
 }
 
@@ -710,14 +710,22 @@ fn statement_carries_to_commit_with_same_tree() {
     team.set_note(&amended, (team.note(&landed) + "\n").as_bytes());
     assert_eq!(codes(&team.verify("HEAD")), ["attest-subject-differs"]);
     // The note of the landed commit would be lost.
-    let said = team.attest(&["carry", &landed, &landed]).run().exits(2);
-    assert!(said.stderr.contains("is both commits"), "{}", said.stderr);
+    let output = team.attest(&["carry", &landed, &landed]).run().exits(2);
+    assert!(
+        output.stderr.contains("is both commits"),
+        "{}",
+        output.stderr
+    );
     team.attest(&["carry", &landed, &amended]).run().ok();
     assert_eq!(codes(&team.verify("HEAD")), ["attest-carried"]);
     team.write_policy("[admit]\ncarried = true\n");
     assert_eq!(team.verify("HEAD")["verdict"], "pass");
-    let said = team.attest(&["carry", &amended, &landed]).run().exits(1);
-    assert!(said.stderr.contains("did not land"), "{}", said.stderr);
+    let command_output = team.attest(&["carry", &amended, &landed]).run().exits(1);
+    assert!(
+        command_output.stderr.contains("did not land"),
+        "{}",
+        command_output.stderr
+    );
     // Without the original, nothing shows that there was one.
     let notes = team.repo.git(["rev-parse", "refs/notes/crucible"]);
     team.repo
@@ -784,14 +792,14 @@ fn door_admits_attested_commits_only() {
         let team = Team::new();
         let server = bare(&team, hook);
         team.land();
-        let (accepted, said) = push(team.repo.path(), &server, &["main"]);
-        assert!(!accepted && said.contains("attest-missing"), "{said}");
+        let (accepted, message) = push(team.repo.path(), &server, &["main"]);
+        assert!(!accepted && message.contains("attest-missing"), "{message}");
         if hook == "update" {
-            let (accepted, said) = push(team.repo.path(), &server, &["refs/notes/crucible"]);
-            assert!(accepted, "{said}");
+            let (accepted, text) = push(team.repo.path(), &server, &["refs/notes/crucible"]);
+            assert!(accepted, "{text}");
         }
-        let (accepted, said) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
-        assert!(accepted, "{said}");
+        let (accepted, report) = push(team.repo.path(), &server, &["main", "refs/notes/crucible"]);
+        assert!(accepted, "{report}");
         team.repo.write("src/area.py", "def area(): pass\n");
         team.repo.commit("By hand");
         for name in ["main", "main:refs/heads/topic", "main:refs/tags/v1"] {
@@ -837,12 +845,15 @@ fn door_admits_attested_commits_only() {
         assert!(links.unwrap().success());
         let (accepted, said) = push(team.repo.path(), &server, &["main:refs/other/main"]);
         assert!(!accepted && said.contains("attest-missing"), "{said}");
-        let kept = Command::new("git")
+        let stored_output = Command::new("git")
             .args(["rev-parse", "refs/notes/crucible"])
             .current_dir(&server)
             .output()
             .unwrap();
-        assert_eq!(String::from_utf8_lossy(&kept.stdout).trim(), before);
+        assert_eq!(
+            String::from_utf8_lossy(&stored_output.stdout).trim(),
+            before
+        );
     }
 }
 
@@ -863,8 +874,8 @@ fn notes_are_pushed_on_request() {
         ran.stderr
     );
     team.fixture.run(["run", "land", &id, "--push-notes"]).ok();
-    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = push(team.repo.path(), &server, &["main"]);
+    assert!(accepted, "{message}");
 }
 
 #[test]
@@ -876,19 +887,19 @@ fn door_guards_the_refs_of_the_policy() {
     team.repo.write("src/area.py", "def area(): pass\n");
     team.repo.commit("By hand");
     // Another branch is free, and gives no way around the door.
-    let (accepted, said) = push(
+    let (accepted, message) = push(
         team.repo.path(),
         &server,
         &["main:refs/heads/topic", "refs/notes/crucible"],
     );
-    assert!(accepted, "{said}");
-    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
+    assert!(accepted, "{message}");
+    let (accepted, text) = push(team.repo.path(), &server, &["main"]);
     assert!(
-        !accepted && said.matches("attest-missing").count() == 1,
-        "{said}"
+        !accepted && text.matches("attest-missing").count() == 1,
+        "{text}"
     );
-    let (accepted, said) = push(team.repo.path(), &server, &["main^:main"]);
-    assert!(accepted, "{said}");
+    let (accepted, report) = push(team.repo.path(), &server, &["main^:main"]);
+    assert!(accepted, "{report}");
 }
 
 #[test]
@@ -908,12 +919,12 @@ fn file_named_like_a_range_is_no_bundle() {
 fn door_admits_people_and_merges_per_policy() {
     let team = Team::new();
     let person = team.fixture.path("person");
-    let made = Command::new("ssh-keygen")
+    let exit_status = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-f"])
         .arg(&person)
         .status()
         .unwrap();
-    assert!(made.success());
+    assert!(exit_status.success());
     let public = std::fs::read_to_string(person.with_extension("pub")).unwrap();
     let people = format!("[[people]]\nname = \"eve\"\nkey = \"{}\"\n", public.trim());
     let server = bare(&team, "pre-receive");
@@ -929,8 +940,8 @@ fn door_admits_people_and_merges_per_policy() {
     };
     let first = team.repo.head();
     signed_commit("one.txt");
-    let (accepted, said) = push(team.repo.path(), &server, &["main"]);
-    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    let (accepted, report) = push(team.repo.path(), &server, &["main"]);
+    assert!(!accepted && report.contains("attest-missing"), "{report}");
     team.write_policy(&format!(
         "{people}valid_until = \"2020-01-01T00:00:00.000Z\"\n"
     ));

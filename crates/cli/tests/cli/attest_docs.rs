@@ -50,13 +50,13 @@ fn team_of_two_follows_the_guide() {
             .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
             .output()
             .unwrap();
-        let said = format!(
+        let message = format!(
             "{}{}",
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr)
         );
-        assert!(output.status.success(), "{who}: {script}\n{said}");
-        said
+        assert!(output.status.success(), "{who}: {script}\n{message}");
+        message
     };
     for who in ["ada", "bob"] {
         let clone = room.join(who);
@@ -65,16 +65,16 @@ fn team_of_two_follows_the_guide() {
     }
     let blocks = blocks(page);
     assert_eq!(blocks.len(), 6);
-    let said: Vec<String> = blocks
+    let messages: Vec<String> = blocks
         .iter()
         .map(|(who, script)| run(who, script))
         .collect();
     assert!(
-        said[4].contains("1 commit admitted: 1 attested"),
+        messages[4].contains("1 commit admitted: 1 attested"),
         "{}",
-        said[4]
+        messages[4]
     );
-    assert!(said[5].contains("attest-missing"), "{}", said[5]);
+    assert!(messages[5].contains("attest-missing"), "{}", messages[5]);
 }
 
 /// The lines of a CI file that call the program or prepare its input, as one script.

@@ -19,11 +19,11 @@ impl Door {
     fn new() -> Self {
         let team = Team::new();
         let person = team.fixture.path("person");
-        let made = Command::new("ssh-keygen")
+        let exit_status = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-f"])
             .arg(&person)
             .status();
-        assert!(made.unwrap().success());
+        assert!(exit_status.unwrap().success());
         let public = std::fs::read_to_string(person.with_extension("pub")).unwrap();
         team.write_policy(&format!(
             "[[people]]\nname = \"eve\"\nkey = \"{}\"\n[admit]\nmerges = \"clean\"\n",
@@ -96,19 +96,19 @@ fn merge_with_hidden_parent_is_refused() {
         ));
         let parents = repo.git(["rev-list", "--parents", "--max-count=1", &forged]);
         assert_eq!(parents, format!("{forged} {mine}"), "git sees one parent");
-        let (accepted, said) = door.push(&[
+        let (accepted, message) = door.push(&[
             &format!("{evil}:refs/other/evil"),
             &format!("{forged}:refs/heads/main"),
         ]);
         assert!(
-            !accepted && said.contains("attest-commit-unreadable"),
-            "{between:?}: {said}"
+            !accepted && message.contains("attest-commit-unreadable"),
+            "{between:?}: {message}"
         );
     }
     // The honest merge of the same two is refused for the commit that nobody signed, and one of signed ones is not.
     let honest = repo.head();
-    let (accepted, said) = door.push(&[&format!("{honest}:refs/heads/main")]);
-    assert!(!accepted && said.contains(&evil), "{said}");
+    let (accepted, report) = door.push(&[&format!("{honest}:refs/heads/main")]);
+    assert!(!accepted && report.contains(&evil), "{report}");
     repo.git(["checkout", "--quiet", "-b", "side", &door.base]);
     door.signed("two.txt");
     repo.git(["checkout", "--quiet", "main"]);
@@ -133,10 +133,10 @@ fn moved_signature_does_not_cut_the_history() {
         .repo()
         .git(["rev-list", "--parents", "--max-count=1", &moved]);
     assert_eq!(parents, moved, "git sees no parent");
-    let (accepted, said) = door.push(&[&format!("+{moved}:refs/heads/main")]);
+    let (accepted, report) = door.push(&[&format!("+{moved}:refs/heads/main")]);
     assert!(
-        !accepted && said.contains("attest-commit-unreadable"),
-        "{said}"
+        !accepted && report.contains("attest-commit-unreadable"),
+        "{report}"
     );
     let (accepted, said) = door.push(&["main"]);
     assert!(accepted, "{said}");
@@ -147,15 +147,15 @@ fn moved_signature_does_not_cut_the_history() {
 fn ref_that_replaces_commit_is_refused() {
     let door = Door::new();
     let good = door.signed("one.txt");
-    let (accepted, said) = door.push(&["main"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["main"]);
+    assert!(accepted, "{message}");
     door.repo().write("one.txt", "smuggled\n");
     let evil = door.repo().commit("Smuggled");
     let replace = format!("{evil}:refs/replace/{good}");
-    let (accepted, said) = door.push(&[&replace]);
+    let (accepted, report) = door.push(&[&replace]);
     assert!(
-        !accepted && said.contains("attest-replaces-object"),
-        "{said}"
+        !accepted && report.contains("attest-replaces-object"),
+        "{report}"
     );
     assert_eq!(door.at_server(&["show", "main:one.txt"]), "text");
     // One that is there already changes no verdict, and may be removed.
@@ -178,8 +178,8 @@ fn symbolic_ref_to_the_notes_is_guarded() {
     let door = Door::new();
     let (team, repo) = (&door.team, door.repo());
     let landed = team.land();
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     door.at_server(&["symbolic-ref", "refs/other/notes", "refs/notes/crucible"]);
     repo.git(["notes", "--ref=crucible", "remove", &landed]);
     // Also where the policy guards every ref.
@@ -189,10 +189,10 @@ fn symbolic_ref_to_the_notes_is_guarded() {
         "refs/notes/crucible:refs/other/notes",
         "+main:refs/other/notes",
     ] {
-        let (accepted, said) = door.push(&[bad]);
+        let (accepted, text) = door.push(&[bad]);
         assert!(
-            !accepted && said.contains("attest-notes-rewritten"),
-            "{bad}: {said}"
+            !accepted && text.contains("attest-notes-rewritten"),
+            "{bad}: {text}"
         );
     }
 }
@@ -204,11 +204,11 @@ fn symbolic_ref_to_unguarded_ref_admits_nothing() {
     let door = Door::new();
     door.repo().write("smuggled", "text\n");
     let evil = door.repo().commit("Smuggled");
-    let (accepted, said) = door.push(&[&format!("{evil}:refs/other/free")]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&[&format!("{evil}:refs/other/free")]);
+    assert!(accepted, "{message}");
     door.at_server(&["symbolic-ref", "refs/heads/linked", "refs/other/free"]);
-    let (accepted, said) = door.push(&[&format!("{evil}:refs/heads/main")]);
-    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    let (accepted, report) = door.push(&[&format!("{evil}:refs/heads/main")]);
+    assert!(!accepted && report.contains("attest-missing"), "{report}");
     door.repo().write("smuggled", "more\n");
     let more = door.repo().commit("More");
     let (accepted, said) = door.push(&[&format!("{more}:refs/other/free")]);
@@ -239,14 +239,14 @@ fn many_notes_of_other_commits_are_not_read() {
     }
     crate::attest_push::fast_import(door.repo().path(), stream.as_bytes());
     let landed = door.team.land();
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     door.repo()
         .git(["notes", "--ref=crucible", "remove", &landed]);
-    let (accepted, said) = door.push(&["refs/notes/crucible"]);
+    let (accepted, text) = door.push(&["refs/notes/crucible"]);
     assert!(
-        !accepted && said.contains("attest-notes-rewritten"),
-        "{said}"
+        !accepted && text.contains("attest-notes-rewritten"),
+        "{text}"
     );
 }
 
@@ -256,16 +256,16 @@ fn commit_in_history_of_notes_is_judged() {
     let door = Door::new();
     let (team, repo) = (&door.team, door.repo());
     team.land();
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     repo.write("smuggled", "text\n");
     let evil = repo.commit("Smuggled");
     let notes = repo.git(["rev-parse", "refs/notes/crucible"]);
     let tree = format!("{notes}^{{tree}}");
     let words = ["commit-tree", "-m", "n", "-p", &notes, "-p", &evil, &tree];
     let merged = repo.git(words);
-    let (accepted, said) = door.push(&[&format!("{merged}:refs/notes/crucible")]);
-    assert!(accepted, "{said}");
+    let (accepted, report) = door.push(&[&format!("{merged}:refs/notes/crucible")]);
+    assert!(accepted, "{report}");
     for refs in [
         "\"refs/*\"",
         "\"refs/heads/*\", \"refs/n*\"",
@@ -289,18 +289,18 @@ fn gates_run_for_symbolic_refs() {
         "[[door.rerun_gates]]\nid = \"tests\"\ncommand = [\"sh\", \"-c\", \"exit 3\"]\n",
     );
     door.team.land();
-    let (accepted, said) = door.push(&["refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     door.at_server(&["symbolic-ref", "refs/other/main", "refs/heads/main"]);
     for to in ["refs/heads/main", "refs/other/main"] {
-        let (accepted, said) = door.push(&[&format!("main:{to}")]);
+        let (accepted, text) = door.push(&[&format!("main:{to}")]);
         assert!(
-            !accepted && said.contains("attest-gate-failed"),
-            "{to}: {said}"
+            !accepted && text.contains("attest-gate-failed"),
+            "{to}: {text}"
         );
     }
-    let (accepted, said) = door.push(&["main:refs/other/free"]);
-    assert!(accepted, "{said}");
+    let (accepted, report) = door.push(&["main:refs/other/free"]);
+    assert!(accepted, "{report}");
 }
 
 /// git stops a search early where a commit is dated long before its ancestors, and then takes known commits for new ones.
@@ -309,8 +309,8 @@ fn backdated_descendants_hide_no_known_commit() {
     let door = Door::new();
     let repo = door.repo();
     let landed = door.team.land();
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     // Merges of a commit with its own ancestor need no key.
     let tree = repo.git(["rev-parse", "HEAD^{tree}"]);
     let who = "A <a@example.invalid> 1500000000 +0000";
@@ -321,8 +321,8 @@ fn backdated_descendants_hide_no_known_commit() {
             door.base
         ));
     }
-    let (accepted, said) = door.push(&[&format!("{tip}:refs/heads/main")]);
-    assert!(accepted, "{said}");
+    let (accepted, report) = door.push(&[&format!("{tip}:refs/heads/main")]);
+    assert!(accepted, "{report}");
     let cut = repo.git(["rev-list", &landed, &format!("^{tip}")]);
     assert!(cut.contains(&landed), "git does not stop early: {cut}");
     // A branch at an old commit, and a commit on it, are honest.
@@ -355,8 +355,8 @@ fn entries_that_are_no_notes_lock_nobody_out() {
     let door = Door::new();
     let (team, repo) = (&door.team, door.repo());
     team.land();
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     let tip = repo.git(["rev-parse", "refs/notes/crucible"]);
     let with = |entries: &mut dyn Iterator<Item = String>| {
         let head =
@@ -375,10 +375,10 @@ fn entries_that_are_no_notes_lock_nobody_out() {
         &mut hidden(),
     ] {
         with(entries);
-        let (accepted, said) = door.push(&["refs/notes/bad:refs/notes/crucible"]);
+        let (accepted, text) = door.push(&["refs/notes/bad:refs/notes/crucible"]);
         assert!(
-            !accepted && said.contains("attest-notes-rewritten"),
-            "{said}"
+            !accepted && text.contains("attest-notes-rewritten"),
+            "{text}"
         );
     }
     // Where they are already, an honest client that drops them is not refused, and neither are many notes that nobody needs.
@@ -397,8 +397,8 @@ fn entries_that_are_no_notes_lock_nobody_out() {
     repo.git(["notes", "--ref=crucible", "merge", "refs/notes/bad"]);
     door.signed("one.txt");
     team.set_note(&repo.head(), b"mine\n");
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, report) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{report}");
 }
 
 /// git would reject the update of the notes alone, and the commits would land without them.
@@ -407,8 +407,8 @@ fn wrong_old_value_is_refused() {
     let door = Door::new();
     let (zero, one) = ("0".repeat(40), "1".repeat(40));
     door.team.land();
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     let notes = door.repo().git(["rev-parse", "refs/notes/crucible"]);
     let head = door.repo().head();
     for (name, new, current) in [
@@ -417,10 +417,10 @@ fn wrong_old_value_is_refused() {
         ("refs/heads/new", &head, &zero),
     ] {
         for old in [&zero, &one, &door.base, current] {
-            let (code, said) = judged(&door, &format!("{old} {new} {name}\n"), &[], &[]);
+            let (code, text) = judged(&door, &format!("{old} {new} {name}\n"), &[], &[]);
             let is_refused = old != current;
-            assert_eq!(code, Some(i32::from(is_refused)), "{name} {old}: {said}");
-            assert_eq!(said.contains("attest-ref-moved"), is_refused, "{said}");
+            assert_eq!(code, Some(i32::from(is_refused)), "{name} {old}: {text}");
+            assert_eq!(text.contains("attest-ref-moved"), is_refused, "{text}");
         }
     }
 }
@@ -437,12 +437,16 @@ fn refs_that_hide_the_notes_are_refused() {
         ("refs/heads/topic", ""),
     ] {
         let line = format!("{zero} {head} {name}\n");
-        let (status, said) = judged(&door, &line, &[], &[]);
-        assert_eq!(status, Some(i32::from(!code.is_empty())), "{name}: {said}");
-        assert!(said.contains(code), "{name}: {said}");
-        let (status, said) = judged(&door, &format!("{line}{line}"), &[], &[]);
-        assert_eq!(status, Some(1), "{name}: {said}");
-        assert!(said.contains("attest-ref-moved"), "{name}: {said}");
+        let (status, message) = judged(&door, &line, &[], &[]);
+        assert_eq!(
+            status,
+            Some(i32::from(!code.is_empty())),
+            "{name}: {message}"
+        );
+        assert!(message.contains(code), "{name}: {message}");
+        let (status, text) = judged(&door, &format!("{line}{line}"), &[], &[]);
+        assert_eq!(status, Some(1), "{name}: {text}");
+        assert!(text.contains("attest-ref-moved"), "{name}: {text}");
     }
 }
 
@@ -455,8 +459,8 @@ fn signed_note_outside_guarded_refs_stays() {
     let signed = repo.git(["notes", "--ref=crucible", "show", &landed]);
     team.set_note(&door.signed("one.txt"), b"mine\n");
     let unsigned = repo.head();
-    let (accepted, said) = door.push(&["refs/notes/crucible"]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = door.push(&["refs/notes/crucible"]);
+    assert!(accepted, "{message}");
     let notes = repo.git(["rev-parse", "refs/notes/crucible"]);
     let more = format!("{signed}\nmore\n");
     for (commit, note, is_accepted) in [
@@ -465,10 +469,10 @@ fn signed_note_outside_guarded_refs_stays() {
         (&unsigned, "another\n", true),
     ] {
         team.set_note(commit, note.as_bytes());
-        let (accepted, said) = door.push(&["refs/notes/crucible"]);
-        assert_eq!(accepted, is_accepted, "{note}: {said}");
+        let (accepted, text) = door.push(&["refs/notes/crucible"]);
+        assert_eq!(accepted, is_accepted, "{note}: {text}");
         if !accepted {
-            assert!(said.contains("attest-notes-rewritten"), "{said}");
+            assert!(text.contains("attest-notes-rewritten"), "{text}");
             repo.git(["update-ref", "refs/notes/crucible", &notes]);
         }
     }
@@ -490,21 +494,21 @@ fn gate_changed_by_the_push_is_refused() {
     repo.write("check.sh", "exit 0\n");
     door.signed("one.txt");
     for to in ["main", "main:refs/heads/topic"] {
-        let (accepted, said) = door.push(&[to]);
+        let (accepted, message) = door.push(&[to]);
         assert!(
-            !accepted && said.contains("attest-gate-changed"),
-            "{to}: {said}"
+            !accepted && message.contains("attest-gate-changed"),
+            "{to}: {message}"
         );
     }
     // The policy can admit such a change, and one that leaves the file as it is needs nothing.
     gate("pushed_files = [\"check.sh\"]\n");
-    let (accepted, said) = door.push(&["main"]);
-    assert!(accepted, "{said}");
+    let (accepted, text) = door.push(&["main"]);
+    assert!(accepted, "{text}");
     gate("");
     door.signed("two.txt");
     for to in ["main", "main:refs/heads/topic"] {
-        let (accepted, said) = door.push(&[to]);
-        assert!(accepted, "{to}: {said}");
+        let (accepted, report) = door.push(&[to]);
+        assert!(accepted, "{to}: {report}");
     }
     repo.write("check.sh", "exit 0 # changed\n");
     door.signed("three.txt");
@@ -542,10 +546,10 @@ fn judged(
     // The program may end before it has read everything.
     let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), lines.as_bytes());
     let output = child.wait_with_output().unwrap();
-    let said = [output.stdout, output.stderr].concat();
+    let bytes = [output.stdout, output.stderr].concat();
     (
         output.status.code(),
-        String::from_utf8_lossy(&said).into_owned(),
+        String::from_utf8_lossy(&bytes).into_owned(),
     )
 }
 
@@ -556,11 +560,11 @@ fn door_without_refs_to_judge_fails() {
     let line = format!("{zero} {base} refs/heads/other\n");
     assert_eq!(judged(&door, &line, &[], &[]).0, Some(0));
     // A hook `update` that does not pass its arguments.
-    let (code, said) = judged(&door, "", &[], &[]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("\"$@\""), "{said}");
-    let (code, said) = judged(&door, &line, &[("GIT_NAMESPACE", "x")], &[]);
-    assert_eq!(code, Some(2), "{said}");
+    let (code, message) = judged(&door, "", &[], &[]);
+    assert_eq!(code, Some(2), "{message}");
+    assert!(message.contains("\"$@\""), "{message}");
+    let (code, text) = judged(&door, &line, &[("GIT_NAMESPACE", "x")], &[]);
+    assert_eq!(code, Some(2), "{text}");
     let short = format!("{base} refs/heads/other\n");
     for bad in [
         "\n",
@@ -570,8 +574,8 @@ fn door_without_refs_to_judge_fails() {
         &format!("{line}\n{line}"),
         &line.replace(' ', "\t"),
     ] {
-        let (code, said) = judged(&door, bad, &[], &[]);
-        assert!(matches!(code, Some(1 | 2)), "{bad:?}: {code:?} {said}");
+        let (code, report) = judged(&door, bad, &[], &[]);
+        assert!(matches!(code, Some(1 | 2)), "{bad:?}: {code:?} {report}");
     }
 }
 
@@ -591,10 +595,10 @@ fn hostile_ref_names_are_judged_like_others() {
         "refs/tags/main",
         "refs/heads/refs/heads/main",
     ] {
-        let (accepted, said) = door.push(&[&format!("{evil}:{name}")]);
+        let (accepted, message) = door.push(&[&format!("{evil}:{name}")]);
         assert!(
-            !accepted && said.contains("attest-missing"),
-            "{name}: {said}"
+            !accepted && message.contains("attest-missing"),
+            "{name}: {message}"
         );
     }
     assert!(!door.server.join("x").exists());
@@ -619,8 +623,8 @@ fn hostile_ref_names_are_judged_like_others() {
             ("GIT_GRAFT_FILE", "/x"),
         ],
     ] {
-        let (code, said) = judged(&door, &line, vars, &[]);
-        assert_eq!(code, Some(1), "{vars:?}: {said}");
+        let (code, report) = judged(&door, &line, vars, &[]);
+        assert_eq!(code, Some(1), "{vars:?}: {report}");
     }
 }
 
@@ -643,16 +647,16 @@ fn shallow_history_hides_no_commit() {
     ]);
     for allowed in ["false", "true"] {
         door.at_server(&["config", "receive.shallowUpdate", allowed]);
-        let (accepted, said) = push(&clone, &door.server, &["main"]);
-        assert!(!accepted, "{allowed}: {said}");
+        let (accepted, message) = push(&clone, &door.server, &["main"]);
+        assert!(!accepted, "{allowed}: {message}");
     }
     // A graft at the server hides the commit from git, and not from the door.
     std::fs::create_dir_all(door.server.join("info")).unwrap();
     let tip = repo.head();
     let graft = format!("{tip} {}\n", door.base);
     std::fs::write(door.server.join("info/grafts"), graft).unwrap();
-    let (accepted, said) = door.push(&["main"]);
-    assert!(!accepted && said.contains(&evil), "{said}");
+    let (accepted, report) = door.push(&["main"]);
+    assert!(!accepted && report.contains(&evil), "{report}");
 }
 
 /// The objects of a server may be borrowed from another repository. What that one contains is not admitted here.
@@ -664,20 +668,20 @@ fn borrowed_objects_are_judged() {
     let alternates = door.server.join("objects/info/alternates");
     let objects = door.repo().path().join(".git/objects");
     std::fs::write(alternates, format!("{}\n", objects.display())).unwrap();
-    let (accepted, said) = door.push(&["main"]);
-    assert!(!accepted && said.contains(&evil), "{said}");
+    let (accepted, message) = door.push(&["main"]);
+    assert!(!accepted && message.contains(&evil), "{message}");
     door.repo().git(["reset", "--quiet", "--hard", &door.base]);
     door.signed("one.txt");
-    let (accepted, said) = door.push(&["main"]);
-    assert!(accepted, "{said}");
+    let (accepted, report) = door.push(&["main"]);
+    assert!(accepted, "{report}");
 }
 
 /// A statement of another repository is about another commit, also for the same change.
 #[test]
 fn statement_of_another_repository_is_refused() {
     let (door, other) = (Door::new(), Team::new());
-    let theirs = other.land();
-    let note = format!("{}\n", other.note(&theirs).trim_end());
+    let other_text = other.land();
+    let note = format!("{}\n", other.note(&other_text).trim_end());
     let mine = door.team.land();
     // Both signers are in the policy, so only the content can be wrong.
     door.team.write_policy(&format!(
@@ -685,10 +689,10 @@ fn statement_of_another_repository_is_refused() {
         other.key()
     ));
     door.team.set_note(&mine, note.as_bytes());
-    let (accepted, said) = door.push(&["main", "refs/notes/crucible"]);
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible"]);
     assert!(
-        !accepted && said.contains("attest-subject-differs"),
-        "{said}"
+        !accepted && message.contains("attest-subject-differs"),
+        "{message}"
     );
 }
 
@@ -707,8 +711,8 @@ fn pushed_policy_does_not_change_the_door() {
     }
     door.repo().commit("A policy of my own");
     let before = std::fs::read(door.team.policy()).unwrap();
-    let (accepted, said) = door.push(&["main"]);
-    assert!(!accepted && said.contains("attest-missing"), "{said}");
+    let (accepted, message) = door.push(&["main"]);
+    assert!(!accepted && message.contains("attest-missing"), "{message}");
     assert_eq!(std::fs::read(door.team.policy()).unwrap(), before);
     assert!(!door.server.join("attest.toml").exists());
 }

@@ -66,11 +66,11 @@ impl Keys {
         let place = fixture.path("keys");
         std::fs::create_dir(&place).unwrap();
         let other = place.join("named_key");
-        let made = Command::new("ssh-keygen")
+        let exit_status = Command::new("ssh-keygen")
             .args(["-q", "-t", "ed25519", "-N", "", "-f"])
             .arg(&other)
             .status();
-        assert!(made.unwrap().success());
+        assert!(exit_status.unwrap().success());
         let agent = Agent::start(&fixture.path("agent.sock"), &[]);
         let added = Command::new("ssh-add")
             .arg("-q")

@@ -448,8 +448,8 @@ fn run_counts_once_before_any_ref_moves() {
         let forge = Forge::new();
         let made = two_changes_of_a_run(&forge);
         let push = |refs: &[&str]| push(forge.team.repo.path(), &forge.server, refs);
-        let (accepted, said) = push(&["refs/notes/made/twice/0002:refs/notes/crucible"]);
-        assert!(accepted, "{said}");
+        let (accepted, message) = push(&["refs/notes/made/twice/0002:refs/notes/crucible"]);
+        assert!(accepted, "{message}");
         let hooks = forge.server.join("hooks");
         if hook == "update" {
             let script = std::fs::read_to_string(hooks.join("pre-receive")).unwrap();
@@ -457,15 +457,15 @@ fn run_counts_once_before_any_ref_moves() {
             std::fs::write(hooks.join("pre-receive"), script).unwrap();
             std::fs::rename(hooks.join("pre-receive"), hooks.join("update")).unwrap();
             let [one, two] = [0, 1].map(|at| format!("{}:refs/heads/{at}", made[at].id));
-            let (accepted, said) = push(&["--atomic", &one, &two]);
-            assert!(!accepted && said.contains("attest-run-repeated"), "{said}");
+            let (accepted, text) = push(&["--atomic", &one, &two]);
+            assert!(!accepted && text.contains("attest-run-repeated"), "{text}");
         } else {
             // The door admits the first one, and another hook refuses its push.
             let script = std::fs::read_to_string(hooks.join("pre-receive")).unwrap();
             let failing = script.replace("exec ", "") + "exit 3\n";
             std::fs::write(hooks.join("pre-receive"), failing).unwrap();
-            let (accepted, said) = push(&[&format!("{}:refs/heads/0", made[0].id)]);
-            assert!(!accepted && said.contains("1 attested"), "{said}");
+            let (accepted, report) = push(&[&format!("{}:refs/heads/0", made[0].id)]);
+            assert!(!accepted && report.contains("1 attested"), "{report}");
             std::fs::write(hooks.join("pre-receive"), script).unwrap();
         }
         for (at, is_accepted) in [(1, false), (0, true), (1, false), (2, true)] {
@@ -482,8 +482,8 @@ fn run_counts_once_in_simultaneous_pushes() {
     let forge = Forge::new();
     let made = two_changes_of_a_run(&forge);
     let notes = "refs/notes/made/twice/0002:refs/notes/crucible";
-    let (accepted, said) = push(forge.team.repo.path(), &forge.server, &[notes]);
-    assert!(accepted, "{said}");
+    let (accepted, message) = push(forge.team.repo.path(), &forge.server, &[notes]);
+    assert!(accepted, "{message}");
     let accepted: Vec<bool> = std::thread::scope(|scope| {
         let threads = made.iter().map(|made| {
             let to = format!("{}:refs/heads/{}", made.id, made.id);
@@ -511,15 +511,15 @@ fn second_change_of_a_run_is_refused() {
     };
     let [first, second, other] = [0, 1, 2].map(|at| format!("{}:refs/heads/{at}", made[at].id));
     // In one push nobody can tell which was the first.
-    let (accepted, said) = push(&[&first, &second, &other]);
+    let (accepted, message) = push(&[&first, &second, &other]);
     assert!(
-        !accepted && said.matches("attest-run-repeated").count() == 2,
-        "{said}"
+        !accepted && message.matches("attest-run-repeated").count() == 2,
+        "{message}"
     );
     for (name, is_accepted) in [(&first, true), (&second, false), (&other, true)] {
-        let (accepted, said) = push(&[name]);
-        assert_eq!(accepted, is_accepted, "{said}");
-        assert_eq!(said.contains("attest-run-repeated"), !is_accepted, "{said}");
+        let (accepted, text) = push(&[name]);
+        assert_eq!(accepted, is_accepted, "{text}");
+        assert_eq!(text.contains("attest-run-repeated"), !is_accepted, "{text}");
     }
     // Also where both are in the history of the range.
     forge.team.repo.git([

@@ -87,8 +87,8 @@ fn signs_landings_out_of_reach(fixture: &Fixture, device: &Device) {
         .args(["-c", &device.probes])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&outside.stdout).into_owned();
-    assert_eq!(said.matches("REACHED").count(), device.ways, "{said}");
+    let message = String::from_utf8_lossy(&outside.stdout).into_owned();
+    assert_eq!(message.matches("REACHED").count(), device.ways, "{message}");
 }
 
 mod slow {
@@ -119,13 +119,13 @@ mod slow {
         let init = ["--init-token", "--free", "--label", "t", "--so-pin", "5678"];
         softhsm(&[&init[..], &["--pin", PIN]].concat());
         let file = place.join("key");
-        let made = Command::new("ssh-keygen")
+        let exit_status = Command::new("ssh-keygen")
             .args([
                 "-q", "-m", "PKCS8", "-t", "ecdsa", "-b", "256", "-N", "", "-f",
             ])
             .arg(&file)
             .status();
-        assert!(made.unwrap().success());
+        assert!(exit_status.unwrap().success());
         let import = ["--import", file.to_str().unwrap(), "--token", "t"];
         softhsm(&[&import[..], &["--label", "k", "--id", "01", "--pin", PIN]].concat());
         std::fs::remove_file(&file).unwrap();

@@ -28,10 +28,10 @@ mod slow {
 
     fn ran(command: &mut Command) -> (bool, String) {
         let output = command.output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
+        let bytes = [output.stdout, output.stderr].concat();
         (
             output.status.success(),
-            String::from_utf8_lossy(&said).into_owned(),
+            String::from_utf8_lossy(&bytes).into_owned(),
         )
     }
 
@@ -66,8 +66,8 @@ mod slow {
             let mut command = node(&team, include_str!("attest_tools.mjs"));
             ran(command.arg(&bundles).args([&key, commit]))
         };
-        for (valid, said) in [python(&commit), sigstore(&commit)] {
-            assert!(valid && said.contains("verified 3"), "{said}");
+        for (valid, report) in [python(&commit), sigstore(&commit)] {
+            assert!(valid && report.contains("verified 3"), "{report}");
         }
         // They refuse what is not valid.
         let none = "0".repeat(40);
@@ -97,19 +97,19 @@ mod slow {
             let mut command = Command::new(packages().join("node"));
             ran(command.arg(packages().join(program)).arg(file))
         };
-        let (passes, said) = lint(&workflow);
+        let (passes, message) = lint(&workflow);
         assert!(
-            passes && said.contains("All workflow files passed"),
-            "{said}"
+            passes && message.contains("All workflow files passed"),
+            "{message}"
         );
         // It refuses a workflow with a mistake.
         let text = std::fs::read_to_string(&workflow).unwrap();
         let wrong = team.fixture.path("wrong.yml");
         std::fs::write(&wrong, text.replace("github.ref", "github.refs")).unwrap();
-        let (passes, said) = lint(&wrong);
+        let (passes, report) = lint(&wrong);
         assert!(
-            !passes && said.contains("\"refs\" is not defined"),
-            "{said}"
+            !passes && report.contains("\"refs\" is not defined"),
+            "{report}"
         );
     }
 
@@ -173,10 +173,17 @@ mod slow {
             ] {
                 command.arg("--variable").arg(format!("{name}={value}"));
             }
-            let (passed, said) = ran(&mut command);
-            assert_eq!(passed, is_admitted, "{said}");
-            assert_eq!(said.contains("1 commit admitted: 1 attested"), is_admitted);
-            assert_eq!(said.contains("attest-missing"), !is_admitted, "{said}");
+            let (passed, message) = ran(&mut command);
+            assert_eq!(passed, is_admitted, "{message}");
+            assert_eq!(
+                message.contains("1 commit admitted: 1 attested"),
+                is_admitted
+            );
+            assert_eq!(
+                message.contains("attest-missing"),
+                !is_admitted,
+                "{message}"
+            );
         }
     }
 

@@ -116,7 +116,7 @@ fn money_limit_refuses_unpriced_and_expensive_calls() {
 fn price_without_date_source_or_number_is_refused() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
-    for (lines, says) in [
+    for (lines, text) in [
         (
             "output = 1.0\ndate = \"2026-01-31\"\nsource = \"x\"",
             "has no input",
@@ -142,7 +142,7 @@ fn price_without_date_source_or_number_is_refused() {
         fixture.user_config(&format!("[llm.prices.\"gateway/gpt-4.1\"]\n{lines}\n"));
         let message = fixture.start_call(repo.path()).run().exits(2).message();
         assert!(
-            message.contains("gateway/gpt-4.1") && message.contains(says),
+            message.contains("gateway/gpt-4.1") && message.contains(text),
             "{message}"
         );
     }
@@ -254,8 +254,8 @@ fn pipe_as_recording_does_not_block() {
             .unwrap()
             .success()
     );
-    for odd in [pipe.to_str().unwrap(), "/dev/zero"] {
-        fixture.user_config(&format!("[llm.replay]\ncassette = {odd:?}\n"));
+    for unusual_text in [pipe.to_str().unwrap(), "/dev/zero"] {
+        fixture.user_config(&format!("[llm.replay]\ncassette = {unusual_text:?}\n"));
         fixture.run(["doctor"]).ok();
         let call = fixture
             .start_call(repo.path())

@@ -128,9 +128,13 @@ fn lands(setup: &Setup) {
     ] {
         assert_eq!(holding(&root, CANARY), [""; 0].map(PathBuf::from));
     }
-    let asked = setup.api.completions();
-    assert!(!asked.is_empty());
-    assert!(asked.iter().all(|request| request.key() == Some(CANARY)));
+    let seen_requests = setup.api.completions();
+    assert!(!seen_requests.is_empty());
+    assert!(
+        seen_requests
+            .iter()
+            .all(|request| request.key() == Some(CANARY))
+    );
 }
 
 #[test]
@@ -305,10 +309,10 @@ fn bad_ends_change_nothing_and_say_why() {
         let before = snapshot(&setup.repo, &setup.fixture);
         let ended = setup.start();
         before.is_still(&snapshot(&setup.repo, &setup.fixture));
-        let said = format!("{}{}", ended.stdout, ended.stderr);
+        let message = format!("{}{}", ended.stdout, ended.stderr);
         assert!(
-            ended.code == Some(code) && said.contains(told),
-            "{lines}: {:?} {said}",
+            ended.code == Some(code) && message.contains(told),
+            "{lines}: {:?} {message}",
             ended.code
         );
     }
@@ -470,8 +474,12 @@ mod slow {
         let command = probe(listener.local_addr().unwrap().port());
         let landed = setup(agent, "", command.clone());
         lands(&landed);
-        let asked = landed.api.completions();
-        let printed = |words: &str| asked.iter().any(|request| request.raw.contains(words));
+        let seen_requests = landed.api.completions();
+        let printed = |words: &str| {
+            seen_requests
+                .iter()
+                .any(|request| request.raw.contains(words))
+        };
         assert!(
             printed("key-hidden") && printed("host-hidden"),
             "the command did not run"

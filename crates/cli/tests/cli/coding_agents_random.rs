@@ -165,8 +165,11 @@ fn run(seed: u64, seen: &mut Seen) {
     let context =
         format!("seed {seed}: {calls} calls, {threads} threads, ended {ended:?}: {printed}");
 
-    let asked = setup.api.completions().len();
-    assert!(asked < calls as usize, "{context}: {asked} requests");
+    let request_count = setup.api.completions().len();
+    assert!(
+        request_count < calls as usize,
+        "{context}: {request_count} requests"
+    );
     let ended = ended.unwrap();
     assert!([0, 1, 10, 70].contains(&ended), "{context}");
     before.is_still(&snapshot(&setup.repo, &setup.fixture));
@@ -176,18 +179,21 @@ fn run(seed: u64, seen: &mut Seen) {
         status["state"] == "verified",
         "{context}: {status:#}"
     );
-    let kept = recorded(&setup.run_dir());
-    let answered: BTreeSet<String> = kept
+    let stored_values = recorded(&setup.run_dir());
+    let answered: BTreeSet<String> = stored_values
         .iter()
         .filter(|line| line["status"] != 0)
         .map(Value::to_string)
         .collect();
     // Equal lines: a session that goes on records the answers again that it need not ask for.
-    assert!(answered.len() <= asked, "{context}: {kept:?} of {asked}");
+    assert!(
+        answered.len() <= request_count,
+        "{context}: {stored_values:?} of {request_count}"
+    );
     // What was in flight when Crucible was killed has no line.
     assert!(
-        was_killed || kept.len() >= asked,
-        "{context}: {kept:?} of {asked}"
+        was_killed || stored_values.len() >= request_count,
+        "{context}: {stored_values:?} of {request_count}"
     );
     setup.fixture.run(["ledger", "verify"]).ok();
     let deadline = Instant::now() + Duration::from_secs(5);
@@ -197,7 +203,7 @@ fn run(seed: u64, seen: &mut Seen) {
     assert_eq!(processes(&setup.fixture.home()), [""; 0], "{context}");
     seen.verified += usize::from(ended == 0);
     seen.killed += usize::from(was_killed);
-    seen.exhausted += usize::from(asked + 1 == calls as usize);
+    seen.exhausted += usize::from(request_count + 1 == calls as usize);
 }
 
 /// Runs these seeds; each kind of end must have occurred.

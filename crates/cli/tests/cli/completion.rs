@@ -132,9 +132,9 @@ fn rust_code_letting_tests_finish_is_landed() {
         .join(id_of(&status))
         .join("artifacts/analysis.json");
     let analysis: Value = serde_json::from_slice(&std::fs::read(analysis).unwrap()).unwrap();
-    let told = &analysis["baseline"][0]["tally"]["runners"]["libtest"];
+    let document = &analysis["baseline"][0]["tally"]["runners"]["libtest"];
     assert_eq!(
-        told,
+        document,
         &serde_json::json!({ "passed": 0, "failed": 1, "skipped": 0, "unfinished": 0 })
     );
     fixture.run(["run", "land", &id_of(&status)]).ok();

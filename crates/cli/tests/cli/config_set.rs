@@ -157,12 +157,12 @@ fn config_set_writes_no_secret() {
 fn config_schema_accepts_what_the_program_reads() {
     let fixture = Fixture::new();
     let schema = fixture.run(["config", "schema"]).ok().json();
-    let kept: Value = serde_json::from_str(include_str!(
+    let stored_json: Value = serde_json::from_str(include_str!(
         "../../../../docs/schemas/crucible-settings-v1.schema.json"
     ))
     .unwrap();
     assert!(
-        schema == kept,
+        schema == stored_json,
         "docs/schemas/crucible-settings-v1.schema.json is out of date"
     );
     let schema = jsonschema::validator_for(&schema).unwrap();

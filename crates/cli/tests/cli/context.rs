@@ -154,12 +154,12 @@ fn pack_output_states_what_was_left_out() {
         .files([("src/a.rs", "fn a() {}\r\n"), ("dist/x", "x")])
         .build();
     let fixture = Fixture::new();
-    let wanted = request(
+    let expected = request(
         &[full("src/a.rs"), full("dist/x"), full("gone\u{1b}[2J")],
         9,
         99,
     );
-    let printed = build(&fixture, repo.path(), &wanted).ok();
+    let printed = build(&fixture, repo.path(), &expected).ok();
     fits(&printed.json(), "ctcp-context-pack-v1");
     assert!(
         printed.stderr.contains("2 omitted: 1 denied, 1 not_found"),
@@ -325,13 +325,13 @@ fn goal_ranks_related_files_with_reasons() {
     assert_eq!(row("link.rs")["reason"], "is a symbolic link");
     assert_eq!(row("src/other_29.rs")["outcome"], "left_out");
     // Of the sources beside the best one, as many as have room are shown as outlines.
-    let beside = row("src/other_00.rs");
+    let other_json = row("src/other_00.rs");
     assert!(
-        beside["reason"]
+        other_json["reason"]
             .as_str()
             .unwrap()
             .ends_with("lies beside the best source"),
-        "{beside}"
+        "{other_json}"
     );
     let outline = pack["files"]
         .as_array()

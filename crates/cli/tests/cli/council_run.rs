@@ -87,11 +87,11 @@ fn serve(mut special: impl FnMut(&CouncilCall, Asks) -> Option<Reply> + Send + '
 }
 
 /// How often a part of a council was asked.
-fn times(server: &FakeApi, wanted: &CouncilCall) -> usize {
+fn times(server: &FakeApi, expected_value: &CouncilCall) -> usize {
     server
         .completions()
         .iter()
-        .filter(|request| part(request).as_ref() == Some(wanted))
+        .filter(|request| part(request).as_ref() == Some(expected_value))
         .count()
 }
 
@@ -123,11 +123,11 @@ fn run_chaired_by_council_verifies_and_replays_offline() {
         .filter(|request| part(request).is_some())
     {
         let text = request.conversation();
-        let whole = match question(request) {
+        let all_lines = match question(request) {
             Asks::Files => ["src/area.py", "ctcp-file-request-v1"],
             Asks::Plan | Asks::Review => ["return width + height", "Scope-Allow:"],
         };
-        assert!(whole.iter().all(|words| text.contains(words)), "{text}");
+        assert!(all_lines.iter().all(|words| text.contains(words)), "{text}");
         let rewritten = "Should this team of five split its one program into services?";
         assert!(!text.contains(rewritten), "{text}");
     }
@@ -513,12 +513,12 @@ fn council_of_a_run_is_recorded_with_its_moves() {
         assert!(!council.to_string().contains("thinks of"), "{council:#}");
     }
     let page = Site::enter(fixture.call(["serve"])).get(&format!("/runs/{id}"));
-    for shown in [
+    for text in [
         "Loop 2: 1 attacks; ",
         "2 of 2 loops ran",
         "<td>not asked again</td>",
         "100 %",
     ] {
-        assert!(page.contains(shown), "{shown}: {page}");
+        assert!(page.contains(text), "{text}: {page}");
     }
 }

@@ -121,8 +121,12 @@ fn unusable_cargo_is_not_a_failing_test() {
     std::fs::create_dir(&tools).unwrap();
     let cargo = tools.join("cargo");
     // What rustup's own program says where no toolchain is found.
-    let says = "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly, and no default is configured.";
-    std::fs::write(&cargo, format!("#!/bin/sh\necho \"{says}\" >&2\nexit 1\n")).unwrap();
+    let message = "error: rustup could not choose a version of cargo to run, because one wasn't specified explicitly, and no default is configured.";
+    std::fs::write(
+        &cargo,
+        format!("#!/bin/sh\necho \"{message}\" >&2\nexit 1\n"),
+    )
+    .unwrap();
     std::fs::set_permissions(&cargo, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let path = std::env::join_paths(
         std::iter::once(tools).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),

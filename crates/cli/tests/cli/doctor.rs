@@ -519,17 +519,17 @@ fn programs_of_this_repositorys_gates_are_listed() {
         .env("CRUCIBLE_LLM_PROVIDER", "")
         .run()
         .ok();
-    let told = text(&fixture, &ran);
+    let message = text(&fixture, &ran);
     for part in [
         "warning doctor-gate-tool-missing: go was not found.",
         "gate npm-test",
         "gate pytest",
         ".venv/bin/pytest",
     ] {
-        assert!(told.contains(part), "{part} in {told}");
+        assert!(message.contains(part), "{part} in {message}");
     }
     for other in ["ruff", "mypy", "make", "pip install pytest"] {
-        assert!(!told.contains(other), "{other} in {told}");
+        assert!(!message.contains(other), "{other} in {message}");
     }
     write("src/skillset/__init__.py", "");
     let stdout = doctor(&fixture, &[GIT, npm], &args).run().stdout;
@@ -593,11 +593,11 @@ fn broken_client_is_reported_without_ending_doctor() {
             codes(&seen)[0].0.to_owned(),
         )
     };
-    for (bad, says) in [(&folder, "is a directory"), (&flat, "is not executable")] {
+    for (bad, message) in [(&folder, "is a directory"), (&flat, "is not executable")] {
         let (program, code) = with(bad, 2);
         assert_eq!(program["state"], "unusable");
         assert!(
-            program["problem"].as_str().unwrap().contains(says),
+            program["problem"].as_str().unwrap().contains(message),
             "{program:#}"
         );
         assert_eq!(code, "doctor-provider-unready");
@@ -721,9 +721,9 @@ fn interrupted_doctor_mentions_no_run() {
     nix::sys::signal::kill(number, nix::sys::signal::Signal::SIGINT).unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130));
-    let said = String::from_utf8(ended.stderr).unwrap();
+    let message = String::from_utf8(ended.stderr).unwrap();
     assert!(
-        said.contains("interrupted") && !said.contains("run advance"),
-        "{said}"
+        message.contains("interrupted") && !message.contains("run advance"),
+        "{message}"
     );
 }

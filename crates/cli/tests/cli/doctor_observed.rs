@@ -38,12 +38,12 @@ fn no_way_out() -> BpfProgram {
         SeccompRule::new(vec![is]).unwrap()
     };
     let rules = BTreeMap::from([(libc::SYS_socket, families.map(rule).to_vec())]);
-    let here = std::env::consts::ARCH.try_into().unwrap();
+    let target_arch = std::env::consts::ARCH.try_into().unwrap();
     let filter = SeccompFilter::new(
         rules,
         SeccompAction::Allow,
         SeccompAction::KillProcess,
-        here,
+        target_arch,
     )
     .unwrap();
     filter.try_into().unwrap()

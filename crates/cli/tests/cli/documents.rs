@@ -84,13 +84,13 @@ fn every_command_on_a_run_gives_one_document() {
         .iter()
         .find(|row| row["path"] == "artifacts/PLAN.md")
         .unwrap()["digest"];
-    let shown = document(
+    let value = document(
         fixture.run(["ledger", "show", plan.as_str().unwrap(), "--json"]),
         "crucible-artifact-v1",
     );
     assert!(
-        shown["text"].as_str().unwrap().contains("Status: SIGNED"),
-        "{shown}"
+        value["text"].as_str().unwrap().contains("Status: SIGNED"),
+        "{value}"
     );
     judgement(
         fixture.run(["ledger", "verify", "--json"]),

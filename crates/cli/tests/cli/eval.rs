@@ -93,10 +93,10 @@ fn outcome_of(report: &Value, task: &str) -> String {
 #[test]
 fn every_outcome_is_distinguished_and_cached() {
     let server = FakeOpenAi::answering(|request| {
-        let asked = request.body.to_string();
-        Reply::Answer(match asked {
-            _ if asked.contains("weakly") => weak(),
-            _ if asked.contains("never") => "I cannot help with that.".to_owned(),
+        let question = request.body.to_string();
+        Reply::Answer(match question {
+            _ if question.contains("weakly") => weak(),
+            _ if question.contains("never") => "I cannot help with that.".to_owned(),
             _ => strong(),
         })
     });
@@ -125,13 +125,13 @@ fn every_outcome_is_distinguished_and_cached() {
     ] {
         assert_eq!(outcome_of(&report, task), outcome, "{report:#}");
     }
-    let told = &report["configurations"][0];
-    assert_eq!((&told["scored"], &told["tasks"]), (&4.into(), &4.into()));
-    assert_eq!(told["right"]["value"], 0.25);
-    let low = told["right"]["interval"]["low"].as_f64().unwrap();
+    let json = &report["configurations"][0];
+    assert_eq!((&json["scored"], &json["tasks"]), (&4.into(), &4.into()));
+    assert_eq!(json["right"]["value"], 0.25);
+    let low = json["right"]["interval"]["low"].as_f64().unwrap();
     assert!((low - 0.0456).abs() < 1e-4, "{low}");
     let requests = server.completions().len() as u64;
-    assert_eq!(told["spent"]["calls"], requests);
+    assert_eq!(json["spent"]["calls"], requests);
     // Neither the hidden test nor the solution reaches a model.
     for request in server.requests() {
         assert!(!request.body.to_string().contains("hidden.sh"));
@@ -143,8 +143,12 @@ fn every_outcome_is_distinguished_and_cached() {
     assert!(!place.join("clone").exists() && !place.join("check").exists());
 
     // Nothing is done a second time unasked, and what has a result is not done again.
-    let again = eval(&fixture).run().exits(2);
-    assert!(again.message().contains("already holds an evaluation"));
+    let second_output = eval(&fixture).run().exits(2);
+    assert!(
+        second_output
+            .message()
+            .contains("already holds an evaluation")
+    );
     let resumed = eval(&fixture).arg("--resume").run().ok().json();
     assert_eq!(resumed, report);
     assert_eq!(server.completions().len() as u64, requests);

@@ -64,16 +64,16 @@ fn chosen_workflow_is_recorded_and_replays_equal() {
 
     // The second run learns from the first, and its replay, which has another ledger, still finds the same.
     let server = answering(good_answer());
-    let again = fixture
+    let second_output = fixture
         .start_call(repo.path())
         .env("CRUCIBLE_GATEWAY_BASE_URL", server.base_url())
         .run();
-    let again = again.ok().json();
-    let result = found(&fixture, &again);
+    let second_json = second_output.ok().json();
+    let result = found(&fixture, &second_json);
     assert_eq!(result["candidates"][0]["score"], 36 + 20);
     let why = result["candidates"][0]["why"].as_str().unwrap();
     assert!(why.contains("1 verified run here"), "{why}");
-    for status in [first, again] {
+    for status in [first, second_json] {
         let replayed = fixture
             .run(["run", "replay", &id_of(&status), "--json"])
             .ok()
@@ -89,7 +89,7 @@ fn chosen_workflow_is_recorded_and_replays_equal() {
 
 #[test]
 fn refused_workflow_stops_run_and_names_file() {
-    for (text, told) in [
+    for (text, report) in [
         (OWN.replace("title", "titel"), "titel"),
         ("#".repeat(20_000), "16384 bytes"),
     ] {
@@ -98,7 +98,7 @@ fn refused_workflow_stops_run_and_names_file() {
         assert_ne!(ran.code, Some(0));
         let message = ran.message();
         assert!(
-            message.contains(".crucible/workflows/bad.toml") && message.contains(told),
+            message.contains(".crucible/workflows/bad.toml") && message.contains(report),
             "{message}"
         );
     }
@@ -164,10 +164,10 @@ fn replay_judges_pages_by_their_recorded_time() {
         );
     }
     // The run itself says the same when the clock of the machine is wrong, and signs nothing anew.
-    let again = fixture
+    let second_call = fixture
         .call(["run", "advance", &id, "--json"])
         .env("CRUCIBLE_CLOCK", "2001-01-01T00:00:00Z");
-    assert_eq!(again.run().ok().json()["state"], "verified");
+    assert_eq!(second_call.run().ok().json()["state"], "verified");
 }
 
 #[test]
@@ -187,11 +187,11 @@ fn researcher_may_cite_allowed_hosts_only() {
 
     std::fs::write(&target, pages("evil.example")).unwrap();
     fixture.run(["run", "advance", &id, "--json"]).exits(1);
-    let told: String = std::fs::read_dir(run.join("outbox"))
+    let message: String = std::fs::read_dir(run.join("outbox"))
         .unwrap()
         .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
         .collect();
-    assert!(told.contains("find-web-domain"), "{told}");
+    assert!(message.contains("find-web-domain"), "{message}");
 
     std::fs::write(&target, pages("api.docs.example")).unwrap();
     let done = fixture.run(["run", "advance", &id, "--json"]).ok().json();

@@ -34,8 +34,8 @@ fn monorepo() -> TestRepo {
 /// What the program printed, without the repository's place and without times.
 fn text(repo: &Path, printed: &str) -> String {
     let top = repo.canonicalize().unwrap();
-    let shown = printed.replace(top.to_str().unwrap(), "$REPO");
-    let mut parts = shown.split(" (");
+    let content = printed.replace(top.to_str().unwrap(), "$REPO");
+    let mut parts = content.split(" (");
     let mut text = parts.next().unwrap().to_owned();
     for part in parts {
         match part.split_once(" s)") {
@@ -77,7 +77,7 @@ fn test_option_replaces_configured_gates() {
 #[test]
 fn test_option_that_is_no_command_is_refused() {
     let (repo, fixture) = (small().build(), Fixture::new());
-    for (given, says, exit) in [
+    for (given, text, exit) in [
         ("npm test && true", "'&' is shell syntax", 2),
         ("", "names no command", 2),
         ("A=b", "names no command", 2),
@@ -95,7 +95,7 @@ fn test_option_that_is_no_command_is_refused() {
             .run()
             .exits(exit)
             .message();
-        assert!(message.contains(says), "{given}: {message}");
+        assert!(message.contains(text), "{given}: {message}");
     }
     assert!(fixture.runs().is_empty());
 }
@@ -124,7 +124,7 @@ fn settings_of_a_gate_hold_in_a_run() {
 #[test]
 fn gate_settings_that_are_wrong_are_refused() {
     let fixture = Fixture::new();
-    for (settings, says, exit) in [
+    for (settings, text, exit) in [
         ("cwd = \"../x\"", "gates.tests.cwd is \"../x\"", 2),
         ("cwd = \"/etc\"", "gates.tests.cwd is \"/etc\"", 2),
         ("network = \"host\"", "gates.tests.network is \"host\"", 2),
@@ -161,7 +161,7 @@ fn gate_settings_that_are_wrong_are_refused() {
             "[gates.tests]\ncommand = [\"true\"]\n{settings}\n"
         ));
         let message = fixture.start(repo.path()).exits(exit).message();
-        assert!(message.contains(says), "{settings}: {message}");
+        assert!(message.contains(text), "{settings}: {message}");
     }
     assert!(fixture.runs().is_empty());
 }
@@ -495,12 +495,16 @@ fn init_adds_gates_to_existing_file() {
         written.starts_with(own) && written.contains("[gates.make-test]"),
         "{written}"
     );
-    let again = fixture
+    let second_output = fixture
         .call(["init", "--no-run"])
         .current_dir(repo.path())
         .run()
         .ok();
-    assert!(again.stdout.contains("was not changed"), "{}", again.stdout);
+    assert!(
+        second_output.stdout.contains("was not changed"),
+        "{}",
+        second_output.stdout
+    );
     assert_eq!(std::fs::read_to_string(&path).unwrap(), written);
     // What cannot be added to stays as it is.
     for broken in ["[gates]\n", "gates = {}\n", "[run\n"] {
@@ -555,14 +559,14 @@ fn init_accepts_command_and_lists_missing_tools() {
     let unborn = tempfile::tempdir().unwrap();
     repo.git(["init", "--quiet", unborn.path().to_str().unwrap()]);
     let words = ["init", "--json", "--test", "true"];
-    let told = fixture
+    let document = fixture
         .call(words)
         .current_dir(unborn.path())
         .run()
         .ok()
         .json();
     assert_eq!(
-        told["missing"][0]["command"],
+        document["missing"][0]["command"],
         "git add --all && git commit -m \"Begin\""
     );
     assert!(

@@ -67,11 +67,11 @@ fn editable(fixture: &Fixture, place: &str) -> PathBuf {
         ("tests/check.py", check.as_str()),
     ]);
     let original = placed(fixture, builder);
-    let made = Command::new("python3")
+    let exit_status = Command::new("python3")
         .args(["-m", "venv", "--without-pip", place])
         .current_dir(&original)
         .status();
-    assert!(made.unwrap().success());
+    assert!(exit_status.unwrap().success());
     let lib = original.join(place).join("lib");
     let python = std::fs::read_dir(&lib)
         .unwrap()
@@ -100,11 +100,11 @@ fn tests_of_unittest_run_where_pytest_is_missing() {
         ("test_area.py", test),
     ]);
     let original = placed(&fixture, builder);
-    let made = Command::new("python3")
+    let exit_status = Command::new("python3")
         .args(["-m", "venv", "--without-pip", ".venv"])
         .current_dir(&original)
         .status();
-    assert!(made.unwrap().success());
+    assert!(exit_status.unwrap().success());
     let verification = verified(&fixture, &original, "required");
     assert!(
         verification.contains("gate pytest runs `python3 -m unittest discover`"),
@@ -112,8 +112,8 @@ fn tests_of_unittest_run_where_pytest_is_missing() {
     );
     // What is written runs later, too.
     let init = fixture.call(["init"]).current_dir(&original).run().ok();
-    let shown = "gate pytest: python3 -m unittest discover\n";
-    assert!(init.stdout.contains(shown), "{}", init.stdout);
+    let text = "gate pytest: python3 -m unittest discover\n";
+    assert!(init.stdout.contains(text), "{}", init.stdout);
     let written = std::fs::read_to_string(original.join(".crucible/config.toml")).unwrap();
     let command = "\n[gates.pytest]\ncommand = [\"python3\", \"-m\", \"unittest\", \"discover\"]\n";
     assert!(written.contains(command), "{written}");
@@ -359,8 +359,8 @@ fn two_new_tests(fixture: &Fixture) -> PathBuf {
 #[test]
 fn half_of_a_fix_is_refused() {
     let half = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => a + b;\n";
-    let whole = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => 2 * (a + b);\n";
-    for (answer, state) in [(half, "failed"), (whole, "verified")] {
+    let full_text = "exports.area = (a, b) => a * b;\nexports.rim = (a, b) => 2 * (a + b);\n";
+    for (answer, state) in [(half, "failed"), (full_text, "verified")] {
         let server = answering(whole_file("box.js", answer));
         let fixture = Fixture::with(&server);
         let original = two_new_tests(&fixture);

@@ -222,16 +222,16 @@ fn gate_has_no_network_home_or_outside_writes() {
 
 #[test]
 fn missing_gate_requirement_is_reported_before_model_calls() {
-    let says = "sh: No module named pytest";
+    let text = "sh: No module named pytest";
     let gate =
-        format!("[gates.tests]\ncommand = [\"sh\", \"-c\", \"echo '{says}' >&2; exit 1\"]\n");
+        format!("[gates.tests]\ncommand = [\"sh\", \"-c\", \"echo '{text}' >&2; exit 1\"]\n");
     let repo = small().file(".crucible/config.toml", gate).build();
     let server = answering(good_answer());
     let fixture = Fixture::with(&server);
     let error = fixture.start(repo.path()).exits(2).error();
     let (message, hints) = (error["error"].to_string(), error["hints"].to_string());
     assert!(
-        message.contains("gate tests could not run") && message.contains(says),
+        message.contains("gate tests could not run") && message.contains(text),
         "{message}"
     );
     assert!(

@@ -153,9 +153,9 @@ fn human_chair_sees_files_and_backups_are_ignored() {
         format!("\u{feff}{request}\n"),
     )
     .unwrap();
-    let asked = fixture.run(["run", "advance", "--json"]).exits(1).json();
+    let document = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(
-        asked["owed"]["target"], "artifacts/PLAN_draft.md",
-        "{asked}"
+        document["owed"]["target"], "artifacts/PLAN_draft.md",
+        "{document}"
     );
 }

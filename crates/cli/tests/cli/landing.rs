@@ -39,14 +39,14 @@ impl Verified {
 
     /// Landing is refused with this code and words, and leaves the repository as it is.
     #[track_caller]
-    fn stays(&self, code: i32, says: &str) {
+    fn stays(&self, code: i32, text: &str) {
         let before = snapshot(&self.repo, &self.fixture);
         let message = self
             .fixture
             .run(["run", "land", &self.id, "--json"])
             .exits(code)
             .message();
-        assert!(message.contains(says), "{message}");
+        assert!(message.contains(text), "{message}");
         before.is_still(&snapshot(&self.repo, &self.fixture));
     }
 }
@@ -121,9 +121,9 @@ fn artifact_edited_after_recording_does_not_land() {
             .run(["run", "land", &run.id, "--json"])
             .exits(1)
             .message();
-        let says = ["was changed after it was recorded", "not verified"];
+        let messages = ["was changed after it was recorded", "not verified"];
         assert!(
-            says.iter().any(|says| message.contains(says)),
+            messages.iter().any(|report| message.contains(report)),
             "{name}: {message}"
         );
         before.is_still(&snapshot(&run.repo, &run.fixture));
@@ -522,9 +522,9 @@ fn landing_gates_run_first_and_can_refuse() {
                 log.contains("\"full_gates\"") && log.contains("\"slow\""),
                 "{log}"
             );
-            let said = full_gates(&fixture, &id, 1);
+            let document = full_gates(&fixture, &id, 1);
             assert_eq!(
-                (&said["result"], &said["gate"]),
+                (&document["result"], &document["gate"]),
                 (&json!("PASS"), &json!("full"))
             );
         } else {
@@ -545,9 +545,9 @@ fn landing_gates_run_first_and_can_refuse() {
             // What they said is kept, of every try.
             fixture.run(["run", "land", &id]).exits(1);
             for number in [1, 2] {
-                let said = full_gates(&fixture, &id, number);
+                let value = full_gates(&fixture, &id, number);
                 assert_eq!(
-                    (&said["result"], &said["gate"]),
+                    (&value["result"], &value["gate"]),
                     (&json!("FAIL"), &json!("full"))
                 );
             }
@@ -580,11 +580,11 @@ fn slow(script: &str) -> Verified {
 #[test]
 fn committer_identity_is_checked_before_landing_gates() {
     let run = slow("echo slow\n");
-    let (settings, aside) = (
+    let (settings, backup_path) = (
         run.fixture.home().join(".gitconfig"),
         run.fixture.home().join("aside"),
     );
-    std::fs::rename(&settings, &aside).unwrap();
+    std::fs::rename(&settings, &backup_path).unwrap();
     let refused = run.fixture.run(["run", "land", &run.id]).exits(2);
     assert!(
         refused.stderr.contains("git config user.email"),
@@ -593,7 +593,7 @@ fn committer_identity_is_checked_before_landing_gates() {
     );
     assert!(!refused.stderr.contains("gate slow"), "{}", refused.stderr);
     assert!(!run.file("artifacts/full_gates_001.json").exists());
-    std::fs::rename(&aside, &settings).unwrap();
+    std::fs::rename(&backup_path, &settings).unwrap();
     run.fixture.run(["run", "land", &run.id]).ok();
 }
 
@@ -627,8 +627,13 @@ fn landing_gate_counts_only_if_sensitive_to_sources() {
     ] {
         let run = slow(script);
         let landed = run.fixture.run(["run", "land", &run.id]).ok();
-        let told = "gate slow has the same result on deliberately broken sources";
-        assert_eq!(landed.stderr.contains(told), !counts, "{}", landed.stderr);
+        let message = "gate slow has the same result on deliberately broken sources";
+        assert_eq!(
+            landed.stderr.contains(message),
+            !counts,
+            "{}",
+            landed.stderr
+        );
         let report = full_gates(&run.fixture, &run.id, 1).to_string();
         assert_eq!(
             report.contains("verify-gate-not-counted"),
@@ -659,8 +664,8 @@ fn edit_during_landing_gates_does_not_land() {
                 "it ended before the gate ran"
             );
         }
-        let whole = std::fs::read_to_string(run.file(name)).unwrap();
-        std::fs::write(run.file(name), format!("{whole}\n")).unwrap();
+        let full_text = std::fs::read_to_string(run.file(name)).unwrap();
+        std::fs::write(run.file(name), format!("{full_text}\n")).unwrap();
         let mut rest = String::new();
         said.read_to_string(&mut rest).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(1), "{rest}");
@@ -695,18 +700,18 @@ fn full_gates(fixture: &Fixture, id: &str, number: u32) -> Value {
                 .any(|entry| entry.unwrap() == name.as_str()),
             "{name}"
         );
-        let (path, whole) = (run.join(name), std::fs::read(run.join(name)).unwrap());
+        let (path, full_content) = (run.join(name), std::fs::read(run.join(name)).unwrap());
         std::fs::write(&path, "forged").unwrap();
-        let told = fixture
+        let message = fixture
             .run(["run", "verify-record", id, "--json"])
             .exits(1)
             .stdout;
         assert!(
-            told.contains("record-file-edited") && told.contains(name),
-            "{told}"
+            message.contains("record-file-edited") && message.contains(name),
+            "{message}"
         );
         fixture.run(["run", "land", id]).exits(1);
-        std::fs::write(&path, whole).unwrap();
+        std::fs::write(&path, full_content).unwrap();
     }
     serde_json::from_slice(&std::fs::read(run.join(&report)).unwrap()).unwrap()
 }
@@ -723,7 +728,7 @@ fn named_link_mode_and_binary_land_as_judged() {
     )
     .unwrap();
     repo.git(["add", "--all"]);
-    let wanted = repo.git(["write-tree"]);
+    let expected = repo.git(["write-tree"]);
     let diff = repo.git(["diff", "--cached", "--binary"]) + "\n";
     repo.git(["reset", "--quiet", "--hard"]);
     let server = answering(diff);
@@ -737,7 +742,10 @@ fn named_link_mode_and_binary_land_as_judged() {
     let started = call.run().ok().json();
     assert_eq!(started["state"], "verified", "{started}");
     fixture.run(["run", "land", &id_of(&started)]).ok();
-    assert_eq!(repo.git(["rev-parse", "HEAD^{tree}"]).trim(), wanted.trim());
+    assert_eq!(
+        repo.git(["rev-parse", "HEAD^{tree}"]).trim(),
+        expected.trim()
+    );
     assert_eq!(
         std::fs::read_link(repo.path().join("src/link")).unwrap(),
         Path::new("area.py")

@@ -35,12 +35,12 @@ fn linked_answer_is_not_followed() {
     fs::write(&private, "a private word\n").unwrap();
     symlink(&private, run.join("artifacts/diff.patch")).unwrap();
     let ran = fixture.run(["run", "advance", &id]).exits(1);
-    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let message = format!("{}{}", ran.stdout, ran.stderr);
     assert!(
-        said.contains(
+        message.contains(
             "artifacts/diff.patch is not a valid answer: the path is or contains a symbolic link"
         ),
-        "{said}"
+        "{message}"
     );
     let status = fixture.run(["run", "status", &id, "--json"]).json();
     assert_eq!(
@@ -67,10 +67,10 @@ fn oversized_answer_file_is_refused_without_costs() {
     // Nothing could read this: it is longer than any memory.
     File::create(&answer).unwrap().set_len(1 << 42).unwrap();
     let ran = fixture.run(["run", "advance", &id]).exits(1);
-    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let message = format!("{}{}", ran.stdout, ran.stderr);
     assert!(
-        said.contains("is not a valid answer: it has more than 2097152 bytes; write at most"),
-        "{said}"
+        message.contains("is not a valid answer: it has more than 2097152 bytes; write at most"),
+        "{message}"
     );
     let status = fixture.run(["run", "status", &id, "--json"]).json();
     assert_eq!(
@@ -98,11 +98,11 @@ fn linked_part_of_run_is_refused() {
         "cassette.jsonl",
         "events.jsonl",
     ] {
-        let (there, aside) = (run.join(part), run.join("aside"));
+        let (there, backup_path) = (run.join(part), run.join("aside"));
         let elsewhere = fixture.path("elsewhere");
         fs::create_dir(&elsewhere).unwrap();
         fs::write(elsewhere.join(".tmp-mine"), "keep").unwrap();
-        let had = fs::rename(&there, &aside).is_ok();
+        let had = fs::rename(&there, &backup_path).is_ok();
         let target = if part.ends_with(".jsonl") {
             elsewhere.join(".tmp-mine")
         } else {
@@ -128,7 +128,7 @@ fn linked_part_of_run_is_refused() {
         );
         fs::remove_file(&there).unwrap();
         if had {
-            fs::rename(&aside, &there).unwrap();
+            fs::rename(&backup_path, &there).unwrap();
         }
         fs::remove_dir_all(&elsewhere).unwrap();
     }
@@ -182,20 +182,20 @@ fn case_only_difference_in_new_file_is_refused() {
 #[test]
 fn file_name_with_comma_can_be_named() {
     let (repo, fixture) = (small().build(), Fixture::new());
-    let odd = "add, tests/add.py";
+    let unusual_text = "add, tests/add.py";
     let call = fixture.start_call(repo.path()).args([
         "--mode",
         "manual_outbox",
         "--file",
         "src/area.py",
         "--file",
-        odd,
+        unusual_text,
     ]);
     let id = id_of(&call.run().exits(1).json());
     let run = fixture.runs().pop().unwrap();
     let plan = fs::read_to_string(run.join("artifacts/PLAN.md")).unwrap();
     assert!(plan.contains("\"add, tests/add.py\""), "{plan}");
-    fs::write(run.join("artifacts/diff.patch"), creating(odd)).unwrap();
+    fs::write(run.join("artifacts/diff.patch"), creating(unusual_text)).unwrap();
     let verified: Value = fixture.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(verified["state"], "verified");
 

@@ -273,10 +273,10 @@ fn run_output_states_progress_and_next_step() {
         landed.starts_with("landed ") && landed.contains("  Crucible-Run: "),
         "{landed}"
     );
-    let shown = fixture.run(["run", "status", &id]).ok().stdout;
+    let text = fixture.run(["run", "status", &id]).ok().stdout;
     assert!(
-        shown.contains("state     landed") && shown.contains("Nothing is left to do."),
-        "{shown}"
+        text.contains("state     landed") && text.contains("Nothing is left to do."),
+        "{text}"
     );
 }
 

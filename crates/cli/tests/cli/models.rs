@@ -208,9 +208,13 @@ fn offered_models_and_unreachable_servers_are_listed() {
         .call(["models", "--online", "--provider", "claude-cli", "--json"])
         .run()
         .exits(2);
-    let gone = Fixture::new()
+    let missing_output = Fixture::new()
         .call(["models", "--online", "--provider", "gateway", "--json"])
         .run()
         .exits(70);
-    assert!(gone.message().contains("cannot connect"), "{}", gone.stderr);
+    assert!(
+        missing_output.message().contains("cannot connect"),
+        "{}",
+        missing_output.stderr
+    );
 }

@@ -55,11 +55,8 @@ fn request_for_more_files_costs_no_attempt() {
         (&status["state"], ends(&status)),
         (&json!("verified"), vec!["files_requested", "verified"])
     );
-    let shown = "run-files-shown";
-    assert_eq!(
-        codes(&status, 1),
-        [shown, shown, shown, "run-files-not-shown"]
-    );
+    let text = "run-files-shown";
+    assert_eq!(codes(&status, 1), [text, text, text, "run-files-not-shown"]);
     let budgets = &status["budgets"];
     assert_eq!(
         (&budgets["calls"], &budgets["iterations"]),
@@ -261,18 +258,18 @@ fn pack_size_follows_context_window_and_setting() {
         assert!(question(&server, 0).len() as u64 <= bytes + 6_000);
         (bytes, settings["context_window"].clone(), stdout)
     };
-    let (bytes, window, told) = run("8192", None);
+    let (bytes, window, message) = run("8192", None);
     assert_eq!((bytes, window), (3_684, json!(8192)));
     let line = "context   at most 30 files, 3684 bytes, for a context window of 8192 tokens\n";
-    assert!(told.contains(line), "{told}");
+    assert!(message.contains(line), "{message}");
     assert_eq!(run("8192", Some("3000")).0, 3_000);
     assert_eq!(run("8192", Some("50000")).0, 3_684);
     assert_eq!(run("65536", None).0, 106_905);
-    let (bytes, window, told) = run("0", None);
+    let (bytes, window, text) = run("0", None);
     assert_eq!((bytes, window), (60_000, Value::Null));
     assert!(
-        told.contains("context   at most 30 files, 60000 bytes\n"),
-        "{told}"
+        text.contains("context   at most 30 files, 60000 bytes\n"),
+        "{text}"
     );
 }
 

@@ -77,7 +77,7 @@ pub(crate) fn hand_over(skills: &Skills) -> Who {
 }
 
 /// Gives everything below `path` away, but not what is one with `kept`.
-fn give(path: &Path, kept: &Path) {
+fn give(path: &Path, stored_path: &Path) {
     let meta = path.symlink_metadata().unwrap();
     if meta.is_symlink() {
         return;
@@ -86,12 +86,12 @@ fn give(path: &Path, kept: &Path) {
         use std::os::unix::fs::MetadataExt;
         (other.dev(), other.ino()) == (meta.dev(), meta.ino())
     };
-    if !kept.metadata().is_ok_and(same) {
+    if !stored_path.metadata().is_ok_and(same) {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
     if meta.is_dir() {
         for entry in std::fs::read_dir(path).unwrap() {
-            give(&entry.unwrap().path(), kept);
+            give(&entry.unwrap().path(), stored_path);
         }
     }
 }

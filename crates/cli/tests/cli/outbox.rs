@@ -91,12 +91,12 @@ fn person_takes_run_from_goal_to_commit() {
     );
 
     // Without an answer nothing happens, and nothing is used up.
-    let again = fixture.run(["run", "advance", "--json"]).exits(1).json();
+    let second_json = fixture.run(["run", "advance", "--json"]).exits(1).json();
     assert_eq!(
-        (&again["state"], &again["owed"]),
+        (&second_json["state"], &second_json["owed"]),
         (&started["state"], &started["owed"])
     );
-    assert_eq!(again["budgets"]["outbox_prompts"], 1);
+    assert_eq!(second_json["budgets"]["outbox_prompts"], 1);
 
     // Prose is refused, with a review, and the fixer is asked with the reason.
     fs::write(run.join("artifacts/diff.patch"), "I would multiply.\n").unwrap();
@@ -162,7 +162,7 @@ fn file_request_by_person_is_judged_like_code() {
     let request: Value =
         serde_json::from_str(&fs::read_to_string(run.join("artifacts/file_request.json")).unwrap())
             .unwrap();
-    let asked: Vec<String> = request["needs"]
+    let questions: Vec<String> = request["needs"]
         .as_array()
         .unwrap()
         .iter()
@@ -173,7 +173,7 @@ fn file_request_by_person_is_judged_like_code() {
             let content = words(path, fs::read_to_string(repo.path().join(path)).unwrap());
             json!({ "path": path, "why": "requested", "content": content })
         };
-        let files: Vec<Value> = asked.iter().map(file).collect();
+        let files: Vec<Value> = questions.iter().map(file).collect();
         json!({
             "schema_version": "ctcp-context-pack-v1", "goal": request["goal"], "repo_slug": "r", "summary": "all",
             "files": files, "omitted": [],
@@ -197,8 +197,8 @@ fn file_request_by_person_is_judged_like_code() {
         refused["owed"]["prompt"],
         "outbox/002_librarian_context_pack.md"
     );
-    let again = fs::read_to_string(run.join("outbox/002_librarian_context_pack.md")).unwrap();
-    assert!(again.contains("run-pack-differs"), "{again}");
+    let second_text = fs::read_to_string(run.join("outbox/002_librarian_context_pack.md")).unwrap();
+    assert!(second_text.contains("run-pack-differs"), "{second_text}");
 
     fs::write(&target, pack(&|_, text| text)).unwrap();
     let packed = fixture.run(["run", "advance", "--json"]).exits(1).json();
@@ -342,12 +342,12 @@ fn model_as_chair_is_corrected_and_bounded() {
     assert_eq!(started["state"], "verified");
     assert_eq!(server.requests().len(), 6);
     let read = |path: &str| fs::read_to_string(run_of(&fixture).join(path)).unwrap();
-    let wanted: Value = serde_json::from_str(&read("artifacts/file_request.json")).unwrap();
+    let expected: Value = serde_json::from_str(&read("artifacts/file_request.json")).unwrap();
     assert_eq!(
-        wanted["needs"],
+        expected["needs"],
         json!([{ "path": "src/area.py", "mode": "full" }])
     );
-    assert_eq!(wanted["goal"], started["run"]["goal"]);
+    assert_eq!(expected["goal"], started["run"]["goal"]);
     let plan = read("artifacts/PLAN.md");
     assert!(
         plan.contains("\nStop: verified\n") && plan.contains("\nNames:\n"),

@@ -124,8 +124,11 @@ fn applied_patch_changes_files_without_staging() {
     );
 
     // It is there now, so the files are not as committed, and a second time is refused.
-    let again = bench.call("apply", &patch).exits(1).json();
-    let dirty: Vec<_> = found(&again).into_iter().map(|(code, _)| code).collect();
+    let second_json = bench.call("apply", &patch).exits(1).json();
+    let dirty: Vec<_> = found(&second_json)
+        .into_iter()
+        .map(|(code, _)| code)
+        .collect();
     assert_eq!(dirty, ["patch-file-dirty"; 3]);
 }
 
@@ -145,33 +148,33 @@ fn apply_lists_changed_files_or_states_none_applied() {
         call.arg("--repo").arg(bench.repo.path())
     };
     assert_eq!(call().run().ok().stdout, "changed src/a.txt\n");
-    let again = call().run().exits(1);
+    let second_output = call().run().exits(1);
     assert!(
-        again.stdout.contains("patch-file-dirty: src/a.txt"),
+        second_output.stdout.contains("patch-file-dirty: src/a.txt"),
         "{}",
-        again.stdout
+        second_output.stdout
     );
     assert!(
-        again.stdout.ends_with("nothing was applied\n"),
+        second_output.stdout.ends_with("nothing was applied\n"),
         "{}",
-        again.stdout
+        second_output.stdout
     );
 }
 
 #[test]
 fn unusual_valid_patches_apply_byte_for_byte() {
-    let odd = "\u{2028}\u{c} \u{85}one\r\n++ b/x\n-- a/x\ndiff --git a/y b/y\nend\n";
+    let unusual_text = "\u{2028}\u{c} \u{85}one\r\n++ b/x\n-- a/x\ndiff --git a/y b/y\nend\n";
     let latin = b"caf\xe9 \xff\n";
     let (spaced, quoted) = ("src/a b.txt", "src/t\tab \"q\" caf\u{e9}.txt");
     let bench = Bench::from_repo(
         RepoBuilder::new()
-            .file("src/odd.txt", odd)
+            .file("src/odd.txt", unusual_text)
             .file("src/latin.txt", latin)
             .file(spaced, "1\n")
             .file(quoted, "1\n"),
     );
     // git writes the patch itself, quotes what it quotes, and must find its own files again.
-    let after = odd.replace(
+    let after = unusual_text.replace(
         "++ b/x",
         "++ c/x\n+++ b/z\n\u{c}\ndiff --git a/z b/z\u{2028}",
     );

@@ -126,25 +126,25 @@ mod exhaustive {
         let bytes = std::fs::read(fixture.path("t.pb")).unwrap();
 
         let phoenix = Phoenix::start();
-        let taken = phoenix.request("POST /v1/traces", &bytes).unwrap();
-        assert!(taken.starts_with("HTTP/1.1 200"), "{taken}");
-        let shown = phoenix.spans(spans.len());
-        assert_eq!(shown.len(), spans.len());
-        let by_id: BTreeMap<&str, &Value> = shown
+        let text = phoenix.request("POST /v1/traces", &bytes).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+        let values = phoenix.spans(spans.len());
+        assert_eq!(values.len(), spans.len());
+        let by_id: BTreeMap<&str, &Value> = values
             .iter()
             .map(|span| (span["context"]["span_id"].as_str().unwrap(), span))
             .collect();
         let mut numbers = 0;
         for span in &spans {
-            let shown = by_id[hex(&span.span_id).as_str()];
-            assert_eq!(shown["name"], span.name.as_str(), "{shown:#}");
-            assert_eq!(shown["context"]["trace_id"], hex(&span.trace_id).as_str());
-            let parent = shown["parent_id"].as_str().unwrap_or_default();
-            assert_eq!(parent, hex(&span.parent_span_id), "{shown:#}");
+            let json = by_id[hex(&span.span_id).as_str()];
+            assert_eq!(json["name"], span.name.as_str(), "{json:#}");
+            assert_eq!(json["context"]["trace_id"], hex(&span.trace_id).as_str());
+            let parent = json["parent_id"].as_str().unwrap_or_default();
+            assert_eq!(parent, hex(&span.parent_span_id), "{json:#}");
             for attribute in &span.attributes {
                 let value = attribute.value.as_ref().unwrap().value.as_ref().unwrap();
                 if let Any::IntValue(number) = value {
-                    assert_eq!(shown["attributes"][&attribute.key], *number, "{shown:#}");
+                    assert_eq!(json["attributes"][&attribute.key], *number, "{json:#}");
                     numbers += 1;
                 }
             }

@@ -290,10 +290,10 @@ fn run_plan_passes_check_as_it_was_signed() {
 #[test]
 fn unreadable_or_foreign_plan_is_an_error() {
     let fixture = Fixture::new();
-    let gone = fixture.path("gone.md");
+    let missing_path = fixture.path("gone.md");
     fixture
         .call(["plan", "check", "--json", "--plan"])
-        .arg(&gone)
+        .arg(&missing_path)
         .run()
         .exits(2)
         .error();
@@ -315,10 +315,10 @@ fn unreadable_or_foreign_plan_is_an_error() {
     fixture
         .run(["plan", "check", "--json", "--run", "nobody"])
         .exits(2);
-    std::fs::write(&gone, PLAN).unwrap();
+    std::fs::write(&missing_path, PLAN).unwrap();
     let ran = fixture
         .call(["plan", "check", "--json", "--repo", "/", "--plan"])
-        .arg(&gone)
+        .arg(&missing_path)
         .run();
     ran.exits(2).error();
 }
@@ -329,11 +329,11 @@ fn pipe_as_document_does_not_block() {
     let run = fixture.path("run");
     std::fs::create_dir_all(run.join("artifacts")).unwrap();
     let pipe = |name: &str| {
-        let made = std::process::Command::new("mkfifo")
+        let exit_status = std::process::Command::new("mkfifo")
             .arg(run.join("artifacts").join(name))
             .status()
             .unwrap();
-        assert!(made.success());
+        assert!(exit_status.success());
     };
     pipe("PLAN.md");
     let check = || {

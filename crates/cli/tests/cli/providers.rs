@@ -127,7 +127,7 @@ fn named_but_unset_key_is_a_configuration_error() {
 
 /// The call fails with this code; the run is kept, and a better server finishes it.
 #[track_caller]
-fn fails_then_goes_on(reply: Reply, requests: usize, code: i32, says: &str) {
+fn fails_then_goes_on(reply: Reply, requests: usize, code: i32, message: &str) {
     let repo = small().build();
     let bad = FakeOpenAi::start([reply]);
     let fixture = Fixture::with(&bad);
@@ -140,7 +140,10 @@ fn fails_then_goes_on(reply: Reply, requests: usize, code: i32, says: &str) {
     let error = ran.error();
     assert_eq!(error["exit_code"], code);
     assert_eq!(error["budget_exhausted"], false);
-    assert!(error["error"].as_str().unwrap().contains(says), "{error}");
+    assert!(
+        error["error"].as_str().unwrap().contains(message),
+        "{error}"
+    );
     assert!(
         error["hints"].to_string().contains("run advance"),
         "{error}"
@@ -257,11 +260,11 @@ fn a_recording_has_no_answer_to_another_question() {
     let fixture = Fixture::with(&server);
     fixture.start(repo.path()).ok();
     let cassette = fixture.runs()[0].join("cassette.jsonl");
-    let again = Fixture::new();
+    let second_fixture = Fixture::new();
     let other = small()
         .file("src/area.py", "def area(): return 0\n")
         .build();
-    let call = again
+    let call = second_fixture
         .start_call(other.path())
         .args(["--provider", "replay", "--cassette"])
         .arg(&cassette);
@@ -270,8 +273,8 @@ fn a_recording_has_no_answer_to_another_question() {
         message.contains("the recording does not contain this request"),
         "{message}"
     );
-    let missing = again.path("missing.jsonl");
-    let call = again
+    let missing = second_fixture.path("missing.jsonl");
+    let call = second_fixture
         .start_call(other.path())
         .args(["--provider", "replay", "--cassette"])
         .arg(&missing);
@@ -373,14 +376,14 @@ fn a_run_keeps_the_recording_that_answers_it() {
         .ok()
         .json();
     std::fs::remove_file(&moved).unwrap();
-    let kept = fixture.runs()[0].join("source.jsonl");
-    let whole = std::fs::read(&kept).unwrap();
-    assert_eq!(whole, std::fs::read(&cassette).unwrap());
+    let stored_path = fixture.runs()[0].join("source.jsonl");
+    let full_content = std::fs::read(&stored_path).unwrap();
+    assert_eq!(full_content, std::fs::read(&cassette).unwrap());
 
     // The copy is recorded: another one is noticed.
     std::fs::write(
-        &kept,
-        String::from_utf8(whole.clone())
+        &stored_path,
+        String::from_utf8(full_content.clone())
             .unwrap()
             .replace("rather", "gladly"),
     )
@@ -390,7 +393,7 @@ fn a_run_keeps_the_recording_that_answers_it() {
         message.contains("source.jsonl was changed after it was recorded"),
         "{message}"
     );
-    std::fs::write(&kept, whole).unwrap();
+    std::fs::write(&stored_path, full_content).unwrap();
     let advanced = fixture
         .run(["run", "advance", &id_of(&status), "--json"])
         .ok()
@@ -421,8 +424,8 @@ fn an_edited_recording_shows() {
     assert_eq!(verified["verdict"], "pass");
     fixture.run(["run", "replay", &id, "--json"]).ok();
 
-    let whole = std::fs::read_to_string(&cassette).unwrap();
-    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let full_text = std::fs::read_to_string(&cassette).unwrap();
+    let lines: Vec<&str> = full_text.split_inclusive('\n').collect();
     assert_eq!(lines.len(), 3, "a header and two calls");
     let (edited, unknown) = ("ledger-recording-edited", "ledger-recording-unknown-answer");
     let forged = lines[1].replace("I would rather not.", "I would love to.");
@@ -430,18 +433,18 @@ fn an_edited_recording_shows() {
     let damage = [
         // What no artifact depends on is noticed all the same.
         (
-            whole.replace(
+            full_text.replace(
                 "\"model_used\":\"another-model\"",
                 "\"model_used\":\"a-better-model\"",
             ),
             edited,
         ),
         (
-            whole.replace("\"tokens_output\":", "\"tokens_output\":1"),
+            full_text.replace("\"tokens_output\":", "\"tokens_output\":1"),
             edited,
         ),
         (
-            whole.replace("I would rather not.", "I would love to."),
+            full_text.replace("I would rather not.", "I would love to."),
             edited,
         ),
         (format!("{}{}", lines[0], lines[2]), edited),
@@ -452,10 +455,10 @@ fn an_edited_recording_shows() {
             format!("{}{forged}{}{}", lines[0], lines[1], lines[2]),
             unknown,
         ),
-        (format!("{whole}{forged}{forged}"), unknown),
+        (format!("{full_text}{forged}{forged}"), unknown),
     ];
     for (damaged, code) in damage {
-        assert_ne!(damaged, whole);
+        assert_ne!(damaged, full_text);
         std::fs::write(&cassette, &damaged).unwrap();
         let verdict = fixture.run(["ledger", "verify", "--json"]).exits(1).json();
         assert!(
@@ -465,7 +468,7 @@ fn an_edited_recording_shows() {
     }
     std::fs::write(
         &cassette,
-        whole.replace("\"tokens_output\":", "\"tokens_output\":1"),
+        full_text.replace("\"tokens_output\":", "\"tokens_output\":1"),
     )
     .unwrap();
     let replayed = fixture
@@ -475,9 +478,9 @@ fn an_edited_recording_shows() {
     assert_eq!(replayed["different"], serde_json::json!(["cassette.jsonl"]));
     assert_eq!(finding_codes(&replayed), [edited, edited]);
     // An unfinished line is what a crash leaves.
-    std::fs::write(&cassette, format!("{whole}{{\"half")).unwrap();
+    std::fs::write(&cassette, format!("{full_text}{{\"half")).unwrap();
     fixture.run(["ledger", "verify"]).ok();
-    std::fs::write(&cassette, whole).unwrap();
+    std::fs::write(&cassette, full_text).unwrap();
     fixture.run(["run", "replay", &id]).ok();
 }
 
@@ -655,7 +658,7 @@ fn settings_in(line: &str) -> Vec<(&str, &str)> {
         let Some((section, rest)) = part.split_once("] ") else {
             continue;
         };
-        let ours = ["llm", "run", "patch", "context", "sandbox", "paths"]
+        let is_own = ["llm", "run", "patch", "context", "sandbox", "paths"]
             .iter()
             .any(|known| {
                 section
@@ -666,7 +669,7 @@ fn settings_in(line: &str) -> Vec<(&str, &str)> {
             .find(|c: char| !c.is_ascii_lowercase() && c != '_')
             .unwrap_or(rest.len());
         // Remarks that begin with the name of their part, and keys that are filled in.
-        if ours && end > 0 && &rest[..end] != "without" {
+        if is_own && end > 0 && &rest[..end] != "without" {
             found.push((section, &rest[..end]));
         }
     }

@@ -218,8 +218,8 @@ fn assert_row(kind: &dyn ProviderKind) {
 
 #[test]
 fn every_documented_variable_and_setting_exists() {
-    let shown = Fixture::new().run(["config", "show", "--json"]).ok().json();
-    let rows = shown["settings"].as_array().unwrap();
+    let document = Fixture::new().run(["config", "show", "--json"]).ok().json();
+    let rows = document["settings"].as_array().unwrap();
     let known = |field: &str, name: &str| rows.iter().any(|row| row[field] == name);
     let mut named = 0;
     for code in PAGE.split('`').skip(1).step_by(2) {
@@ -473,8 +473,8 @@ impl Stage {
             Where::Elsewhere => self.fixture.home(),
         };
         let output = command.current_dir(directory).output().unwrap();
-        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let row = shown["settings"]
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = document["settings"]
             .as_array()
             .unwrap()
             .iter()

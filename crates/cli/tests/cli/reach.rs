@@ -295,9 +295,9 @@ fn while_a_gate_runs(gates: &str, meddle: impl Fn(&TestRepo)) -> (String, String
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(output.stdout, b"");
-    let told = std::fs::read_to_string(&begun).unwrap();
-    let error: serde_json::Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
-    (error["error"].as_str().unwrap().to_owned(), told)
+    let message = std::fs::read_to_string(&begun).unwrap();
+    let error: serde_json::Value = serde_json::from_str(message.lines().last().unwrap()).unwrap();
+    (error["error"].as_str().unwrap().to_owned(), message)
 }
 
 #[test]

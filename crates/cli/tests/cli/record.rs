@@ -61,9 +61,9 @@ fn unrecorded_artifact_is_recreated() {
     let status = fixture.run(["run", "advance", &id, "--json"]).ok().json();
     assert_eq!(status["state"], "verified");
     for step in STEPS {
-        let made = std::fs::read_to_string(dir.join(step)).unwrap();
+        let content = std::fs::read_to_string(dir.join(step)).unwrap();
         assert_eq!(
-            made,
+            content,
             std::fs::read_to_string(honest.join(step)).unwrap(),
             "{step}"
         );
@@ -182,8 +182,8 @@ fn missing_ledger_is_reported_and_not_recreated() {
     let (repo, server) = (small().build(), answering(good_answer()));
     let fixture = Fixture::with(&server);
     let id = id_of(&fixture.start(repo.path()).ok().json());
-    let (ledger, aside) = (fixture.data().join("ledger.db"), fixture.path("aside"));
-    std::fs::rename(&ledger, &aside).unwrap();
+    let (ledger, backup_path) = (fixture.data().join("ledger.db"), fixture.path("aside"));
+    std::fs::rename(&ledger, &backup_path).unwrap();
     let before = snapshot(&repo, &fixture);
     for command in ["land", "advance", "status"] {
         let message = fixture
@@ -197,7 +197,7 @@ fn missing_ledger_is_reported_and_not_recreated() {
         assert!(!ledger.exists(), "{command} made a ledger");
     }
     before.is_still(&snapshot(&repo, &fixture));
-    std::fs::rename(&aside, &ledger).unwrap();
+    std::fs::rename(&backup_path, &ledger).unwrap();
     fixture.run(["run", "land", &id]).ok();
 }
 

@@ -13,11 +13,11 @@ use crate::support::{
 
 /// The run is refused before it begins, with this code and words; nothing is asked, nothing is left.
 #[track_caller]
-fn refused(directory: &Path, code: i32, says: &str) {
+fn refused(directory: &Path, code: i32, text: &str) {
     let fixture = Fixture::new();
     let before = Snapshot::take([directory, &fixture.home()]);
     let message = fixture.start(directory).exits(code).message();
-    assert!(message.contains(says), "{message}");
+    assert!(message.contains(text), "{message}");
     before.is_still(&Snapshot::take([directory, &fixture.home()]));
     assert_eq!(fixture.runs(), Vec::<PathBuf>::new());
     assert_eq!(
@@ -172,8 +172,8 @@ fn a_repository_without_a_commit_is_refused() {
 #[test]
 fn linked_worktree_changes_without_main_one() {
     let repo = small().build();
-    let beside = tempfile::tempdir().unwrap();
-    let tree = beside.path().join("tree");
+    let other_temp_dir = tempfile::tempdir().unwrap();
+    let tree = other_temp_dir.path().join("tree");
     repo.git([
         "worktree",
         "add",

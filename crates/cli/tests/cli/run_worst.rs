@@ -41,7 +41,7 @@ impl Verified {
 
     /// Neither goes on, both say why, and the repository is not touched.
     #[track_caller]
-    fn neither_advances_nor_lands(&self, code: i32, says: &str) {
+    fn neither_advances_nor_lands(&self, code: i32, text: &str) {
         let before = snapshot(&self.repo, &self.fixture);
         for command in ["advance", "land"] {
             let message = self
@@ -49,7 +49,7 @@ impl Verified {
                 .run(["run", command, &self.id, "--json"])
                 .exits(code)
                 .message();
-            assert!(message.contains(says), "{command}: {message}");
+            assert!(message.contains(text), "{command}: {message}");
             before.is_still(&snapshot(&self.repo, &self.fixture));
         }
     }
@@ -128,8 +128,8 @@ fn missing_run_directory_is_named_and_replaceable() {
     fs::write(run.run_directory(), "not a directory\n").unwrap();
     run.neither_advances_nor_lands(2, "no run");
     fs::remove_file(run.run_directory()).unwrap();
-    let again = id_of(&run.fixture.start(run.repo.path()).ok().json());
-    run.fixture.run(["run", "land", &again]).ok();
+    let second_text = id_of(&run.fixture.start(run.repo.path()).ok().json());
+    run.fixture.run(["run", "land", &second_text]).ok();
     run.fixture.run(["ledger", "verify"]).ok();
 }
 
@@ -175,16 +175,18 @@ fn read_only_disk_fails_and_run_resumes() {
     );
     let before = Snapshot::take([repo.path(), &fixture.data()]);
     let refused = |words: &[&str]| {
-        let (code, said) = read_only(&fixture, words);
-        assert_ne!(code, 0, "{words:?}: {said}");
+        let (code, message) = read_only(&fixture, words);
+        assert_ne!(code, 0, "{words:?}: {message}");
         assert!(
-            !said.contains("panicked") && code != 101,
-            "{words:?}: {said}"
+            !message.contains("panicked") && code != 101,
+            "{words:?}: {message}"
         );
-        let says = ["read-only", "readonly", "a disk that cannot be written to"];
+        let messages = ["read-only", "readonly", "a disk that cannot be written to"];
         assert!(
-            says.iter().any(|says| said.to_lowercase().contains(says)),
-            "{words:?}: {said}"
+            messages
+                .iter()
+                .any(|text| message.to_lowercase().contains(text)),
+            "{words:?}: {message}"
         );
         before.is_still(&Snapshot::take([repo.path(), &fixture.data()]));
     };
@@ -193,8 +195,11 @@ fn read_only_disk_fails_and_run_resumes() {
     assert_eq!(server.requests().len(), 0);
     fixture.run(["run", "advance", &id]).ok();
     let before = Snapshot::take([repo.path()]);
-    let (code, said) = read_only(&fixture, &["run", "land", &id]);
-    assert!(code != 0 && said.to_lowercase().contains("read"), "{said}");
+    let (code, report) = read_only(&fixture, &["run", "land", &id]);
+    assert!(
+        code != 0 && report.to_lowercase().contains("read"),
+        "{report}"
+    );
     before.is_still(&Snapshot::take([repo.path()]));
     fixture.run(["run", "land", &id]).ok();
     assert_eq!(server.requests().len(), 1);
@@ -442,14 +447,18 @@ fn edited_guardrails_are_refused_despite_their_content() {
             .join("runs")
             .join(&id)
             .join("artifacts/guardrails.md");
-        let whole = fs::read_to_string(&file).unwrap();
-        assert!(whole.contains(from), "{whole}");
-        fs::write(&file, whole.replacen(from, to, 1)).unwrap();
+        let full_text = fs::read_to_string(&file).unwrap();
+        assert!(full_text.contains(from), "{full_text}");
+        fs::write(&file, full_text.replacen(from, to, 1)).unwrap();
         let ran = fixture.run(["run", "advance", &id, "--json"]);
         assert!([1, 3].contains(&ran.code.unwrap()), "{ran:?}");
         let message = ran.message();
-        let told = message.contains(names) || message.contains("was changed after it was recorded");
-        assert!(message.contains("guardrails.md") && told, "{message}");
+        let is_reported =
+            message.contains(names) || message.contains("was changed after it was recorded");
+        assert!(
+            message.contains("guardrails.md") && is_reported,
+            "{message}"
+        );
         assert_eq!(server.requests().len(), 0);
     }
     // And afterwards.

@@ -13,19 +13,19 @@ use crate::support::Fixture;
 
 /// A command in the sandbox, on a terminal.
 fn on_terminal(fixture: &Fixture, script: &str) -> Terminal {
-    let here = fixture.path("here");
-    std::fs::create_dir_all(&here).unwrap();
+    let current_dir = fixture.path("here");
+    std::fs::create_dir_all(&current_dir).unwrap();
     let call = fixture.call(["sandbox", "exec", "--", "bash", "-c", script]);
-    Terminal::start(call.current_dir(here).env("TERM", "xterm"))
+    Terminal::start(call.current_dir(current_dir).env("TERM", "xterm"))
 }
 
 /// Runs a command with this input, which then stays open or ends.
 fn with_input(script: &str, input: &[u8], ends: bool) -> (i32, String) {
     let fixture = Fixture::new();
-    let here = fixture.path("here");
-    std::fs::create_dir_all(&here).unwrap();
+    let current_dir = fixture.path("here");
+    std::fs::create_dir_all(&current_dir).unwrap();
     let call = fixture.call(["sandbox", "exec", "--", "sh", "-c", script]);
-    let mut command = call.current_dir(here).command();
+    let mut command = call.current_dir(current_dir).command();
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut pipe = child.stdin.take().unwrap();
@@ -70,10 +70,10 @@ fn input_without_end_does_not_hold_the_command() {
 #[test]
 fn redirected_command_leaves_the_list_to_the_loop() {
     let fixture = Fixture::new();
-    let here = fixture.path("here");
-    std::fs::create_dir_all(&here).unwrap();
+    let current_dir = fixture.path("here");
+    std::fs::create_dir_all(&current_dir).unwrap();
     let program = env!("CARGO_BIN_EXE_crucible");
-    for (redirected, wanted) in [("< /dev/null", "one\ntwo\n"), ("", "one\n")] {
+    for (redirected, expected) in [("< /dev/null", "one\ntwo\n"), ("", "one\n")] {
         let script = format!(
             "printf 'one\\ntwo\\n' | while read -r file; do {program} sandbox exec -- sh -c 'cat > /dev/null; echo '$file {redirected}; done"
         );
@@ -82,11 +82,14 @@ fn redirected_command_leaves_the_list_to_the_loop() {
         for (name, value) in environment.get_envs() {
             shell.env(name, value.unwrap_or_default());
         }
-        let output = shell.args(["-c", &script]).current_dir(&here).output();
+        let output = shell
+            .args(["-c", &script])
+            .current_dir(&current_dir)
+            .output();
         let output = output.unwrap();
         assert_eq!(
             String::from_utf8_lossy(&output.stdout),
-            wanted,
+            expected,
             "{output:?}"
         );
     }

@@ -137,10 +137,10 @@ fn included_settings_and_hooks_are_listed() {
         "for hook in pre-commit pre-push post-merge commit-msg; do echo x > gh/$hook; done",
         "rm -rf gh; mkdir gh",
     );
-    let whole = ran["left_behind"].as_array().unwrap();
-    let whole = whole.iter().find(|one| one["path"] == "gh").unwrap();
+    let full_values = ran["left_behind"].as_array().unwrap();
+    let full_json = full_values.iter().find(|one| one["path"] == "gh").unwrap();
     assert_eq!(
-        (&whole["why"], &whole["paths"]),
+        (&full_json["why"], &full_json["paths"]),
         (&"run_by_git".into(), &4.into()),
         "{ran:#}"
     );

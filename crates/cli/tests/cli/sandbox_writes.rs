@@ -910,11 +910,11 @@ fn links_in_git_directories_protect_their_targets() {
     ]);
     std::fs::create_dir(repo.path().join("my")).unwrap();
     for name in ["worktrees", "modules", "objects"] {
-        let (inside, beside) = (
+        let (inside, sibling_path) = (
             repo.path().join(".git").join(name),
             repo.path().join("my").join(name),
         );
-        std::fs::rename(&inside, beside).unwrap();
+        std::fs::rename(&inside, sibling_path).unwrap();
         std::os::unix::fs::symlink(format!("../my/{name}"), inside).unwrap();
     }
     let files = [
@@ -983,10 +983,12 @@ fn too_long_path_is_named_once_and_shortly() {
             .ok()
             .stderr
     };
-    let told = run(make);
+    let message = run(make);
     assert!(
-        told.lines().count() == 1 && told.contains("cannot be looked at") && told.len() < 300,
-        "{told}"
+        message.lines().count() == 1
+            && message.contains("cannot be looked at")
+            && message.len() < 300,
+        "{message}"
     );
     assert_eq!(run("print(1)"), "");
 }

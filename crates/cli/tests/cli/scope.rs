@@ -212,7 +212,7 @@ fn directory_and_glob_open_their_contents() {
         "src/area.py, lib"
     );
     assert_eq!(line(&fixture, &id_of(&status), "Names"), "src/area.py");
-    for (file, says) in [
+    for (file, message) in [
         ("nothing/*.py", "no tracked file"),
         ("nothing/", "no such directory"),
         ("lib/[.py", "glob"),
@@ -222,7 +222,7 @@ fn directory_and_glob_open_their_contents() {
             .args(["--file", file])
             .run()
             .exits(2);
-        assert!(ran.message().contains(says), "{file}: {}", ran.message());
+        assert!(ran.message().contains(message), "{file}: {}", ran.message());
     }
 }
 

@@ -113,9 +113,9 @@ fn list_status_report_and_page_numbers_are_equal() {
     assert_eq!(report["attempts"].as_array().unwrap().len(), attempts);
     assert_eq!(report["attempts"][0]["diff"]["added"], 1);
     assert_eq!(report["attempts"][0]["verification"]["is_passed"], true);
-    let shown = &report["attempts"][0]["verification"]["shown"];
-    assert_eq!(*shown, status["shown"]);
-    assert!(shown.as_array().unwrap().len() > 2, "{shown}");
+    let document = &report["attempts"][0]["verification"]["shown"];
+    assert_eq!(*document, status["shown"]);
+    assert!(document.as_array().unwrap().len() > 2, "{document}");
     assert_eq!(report["plan"]["is_approved"], true);
     assert!(!report["context"]["files"].as_array().unwrap().is_empty());
     let events = fixture
@@ -129,11 +129,11 @@ fn list_status_report_and_page_numbers_are_equal() {
     let site = Site::open(&fixture);
     let page = site.get(&format!("/runs/{id}"));
     let calls = &status["budgets"]["calls"];
-    let shown = format!(
+    let text = format!(
         "{} tokens, {calls} of {} calls",
         status["budgets"]["tokens"], status["budgets"]["max_calls"]
     );
-    assert!(page.contains(&shown), "{shown}: {page}");
+    assert!(page.contains(&text), "{text}: {page}");
     assert!(page.len() < 100_000, "{}", page.len());
     assert!(page.contains("the events, rows and files of this run match their records"));
     let attempt = site.get(&format!("/runs/{id}/attempts/1"));

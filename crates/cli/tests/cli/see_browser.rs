@@ -77,15 +77,15 @@ fn judge(by_lighthouse: &[&str]) {
         .iter()
         .map(|(name, path)| json!({ "name": name, "path": path }))
         .collect();
-    let shown: Vec<&Value> = pages
+    let values: Vec<&Value> = pages
         .iter()
         .filter(|page| by_lighthouse.contains(&page["name"].as_str().unwrap()))
         .collect();
-    assert_eq!(shown.len(), by_lighthouse.len());
+    assert_eq!(values.len(), by_lighthouse.len());
     let report = in_browser(
         BrowserJob::Judge,
         json!({
-            "enter": site.link, "pages": pages, "lighthouse": shown, "form": land,
+            "enter": site.link, "pages": pages, "lighthouse": values, "form": land,
             "shots": [
                 shot("runs", "/runs", "light"),
                 shot("run", &run, "light"),

@@ -21,11 +21,11 @@ fn missing_argument_error_names_both_alternatives() {
         let plain = fixture.call(args).run().exits(2).stderr;
         let json = fixture.call(args).arg("--json").run().exits(2).message();
         // The usage below names each option anyway.
-        let told = plain.split("Usage").next().unwrap();
-        for told in [told, &json] {
+        let message = plain.split("Usage").next().unwrap();
+        for text in [message, &json] {
             assert!(
-                told.contains("required arguments") && told.contains(both),
-                "{both}: {told}"
+                text.contains("required arguments") && text.contains(both),
+                "{both}: {text}"
             );
         }
     }

@@ -103,14 +103,14 @@ fn a_skill_is_proposed_listed_and_shown() {
         r#"[{"input": {"text": "held back"}, "output": {"count": 2}}]"#,
     )
     .unwrap();
-    let said = setup
+    let command_output = setup
         .propose("count_words")
         .arg("--examples")
         .arg(setup.fixture.path("examples.json"))
         .run()
         .ok();
     assert_eq!(
-        said.stdout,
+        command_output.stdout,
         "proposed count_words\nnext: crucible skill build count_words\n"
     );
     let list = setup.list();
@@ -119,18 +119,22 @@ fn a_skill_is_proposed_listed_and_shown() {
         list["skills"][0]["next_steps"],
         json!(["build", "research"])
     );
-    let shown = setup.show("count_words");
-    assert_eq!(shown["status"], "PROPOSED");
-    let kinds: Vec<&str> = shown["artifacts"]
+    let document = setup.show("count_words");
+    assert_eq!(document["status"], "PROPOSED");
+    let kinds: Vec<&str> = document["artifacts"]
         .as_array()
         .unwrap()
         .iter()
-        .map(|kept| kept["kind"].as_str().unwrap())
+        .map(|stored_json| stored_json["kind"].as_str().unwrap())
         .collect();
     assert_eq!(kinds, ["SKILL_SPEC", "NOTE"]);
-    let spec = shown["artifacts"][0]["digest"].as_str().unwrap();
-    let kept = setup.run(["ledger", "show", spec]);
-    assert!(!kept.stdout.contains("held back"), "{}", kept.stdout);
+    let spec = document["artifacts"][0]["digest"].as_str().unwrap();
+    let stored_output = setup.run(["ledger", "show", spec]);
+    assert!(
+        !stored_output.stdout.contains("held back"),
+        "{}",
+        stored_output.stdout
+    );
     assert!(
         setup
             .run(["skill", "show", "count_words"])
@@ -200,11 +204,11 @@ fn invalid_proposal_is_refused_without_a_record() {
             .arg(&describe)
             .arg("--io")
             .arg(setup.fixture.path("io.json"));
-        let said = call.current_dir(setup.root()).run().exits(code);
+        let command_output = call.current_dir(setup.root()).run().exits(code);
         assert!(
-            !said.stderr.contains(KEY) && !said.stderr.contains('\u{1b}'),
+            !command_output.stderr.contains(KEY) && !command_output.stderr.contains('\u{1b}'),
             "{}",
-            said.stderr
+            command_output.stderr
         );
     }
     assert_eq!(setup.list()["skills"], json!([]));
@@ -218,11 +222,11 @@ fn invalid_proposal_is_refused_without_a_record() {
 #[test]
 fn missing_skill_package_is_reported_with_command() {
     let setup = Setup::empty();
-    let said = setup.propose("good").run().exits(2);
+    let output = setup.propose("good").run().exits(2);
     assert!(
-        said.stderr.contains("crucible skill init"),
+        output.stderr.contains("crucible skill init"),
         "{}",
-        said.stderr
+        output.stderr
     );
     assert!(!setup.fixture.data().join("ledger.db").exists());
     assert!(
@@ -361,27 +365,27 @@ fn skill_history_is_complete_and_bounded() {
     };
     ledger.record_skill_run(&run).unwrap();
     drop(ledger);
-    let shown = setup.show("good");
-    assert_eq!(shown["status"], "TRUSTED");
-    assert_eq!(shown["next_steps"], json!(["run", "demote"]));
+    let document = setup.show("good");
+    assert_eq!(document["status"], "TRUSTED");
+    assert_eq!(document["next_steps"], json!(["run", "demote"]));
     assert_eq!(
         (
-            &shown["counts"]["builds"],
-            shown["builds"].as_array().unwrap().len()
+            &document["counts"]["builds"],
+            document["builds"].as_array().unwrap().len()
         ),
         (&json!(60), 50)
     );
     assert!(
-        shown["builds"][0]["failure"]["left_out_bytes"]
+        document["builds"][0]["failure"]["left_out_bytes"]
             .as_u64()
             .unwrap()
             > 20_000
     );
-    let gates = shown["verifications"][0]["gates"].as_array().unwrap();
+    let gates = document["verifications"][0]["gates"].as_array().unwrap();
     let ruff = gates.iter().find(|gate| gate["gate"] == "ruff").unwrap();
     assert_eq!((gates.len(), &ruff["log"]), (5, &json!(log)));
-    assert_eq!(shown["trust"]["approved_by"], "operator");
-    assert_eq!(shown["runs"][0]["outcome"], "DENIED");
+    assert_eq!(document["trust"]["approved_by"], "operator");
+    assert_eq!(document["runs"][0]["outcome"], "DENIED");
     let text = setup.run(["skill", "show", "good"]).ok().stdout;
     for word in [
         "VERIFIED -> TRUSTED",
@@ -400,7 +404,7 @@ fn skill_history_is_complete_and_bounded() {
 fn proposal_without_writable_ledger_is_refused() {
     let setup = Setup::begun();
     let call = setup.propose("good").env("CRUCIBLE_HOME", "/proc/self");
-    let said = call.run();
-    assert!(matches!(said.code, Some(1 | 2)), "{}", said.stderr);
+    let output = call.run();
+    assert!(matches!(output.code, Some(1 | 2)), "{}", output.stderr);
     assert_eq!(setup.list()["skills"], json!([]));
 }

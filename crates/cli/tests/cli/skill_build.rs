@@ -223,7 +223,7 @@ fn claude_writes_skill_with_file_tools_without_shell() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|kept| kept["kind"].as_str().unwrap())
+        .map(|stored_json| stored_json["kind"].as_str().unwrap())
         .collect();
     assert_eq!(
         kinds,
@@ -471,8 +471,8 @@ fn a_model_without_tools_answers_with_both_files() {
     assert_eq!(setup.read(TEST_PATH).as_deref(), Some(TEST));
     assert!(!server.completions()[0].raw.contains("held back"));
     // What is built can be built over, and the next packet shows what stands there.
-    let again = setup.document(&setup.build("whole-file").arg("--json").run().exits(1));
-    assert_eq!(codes(&again).first(), Some(&"forge-scope-nothing"));
+    let second_json = setup.document(&setup.build("whole-file").arg("--json").run().exits(1));
+    assert_eq!(codes(&second_json).first(), Some(&"forge-scope-nothing"));
     assert!(
         server.completions()[1]
             .raw
@@ -495,22 +495,22 @@ fn existing_files_are_adopted_as_is() {
     write(TEST_PATH, TEST);
     // An agent that was asked and changed nothing has failed, and it is said what would do; no file says it for whoever builds.
     setup.script("true", "");
-    let asked = setup.build("command").run().exits(1);
+    let output = setup.build("command").run().exits(1);
     assert!(
-        asked.stdout.contains("`--agent as-is` takes them"),
+        output.stdout.contains("`--agent as-is` takes them"),
         "{}",
-        asked.stdout
+        output.stdout
     );
     setup.fixture.user_config("[forge]\nagent = \"as-is\"\n");
     setup.run(["skill", "build", "count_lines"]).exits(2);
     let before = Snapshot::take([&setup.root()]);
-    let taken = setup.document(&setup.build("as-is").arg("--json").run().ok());
+    let document = setup.document(&setup.build("as-is").arg("--json").run().ok());
     assert_eq!(
-        (taken["status"].as_str(), taken["agent"].as_str()),
+        (document["status"].as_str(), document["agent"].as_str()),
         (Some("SUCCEEDED"), Some("as-is"))
     );
     assert_eq!(
-        (taken["diff"].as_str(), &taken["findings"]),
+        (document["diff"].as_str(), &document["findings"]),
         (Some(""), &json!([]))
     );
     before.is_still(&Snapshot::take([&setup.root()]));
@@ -732,7 +732,7 @@ fn killed_build_is_settled_by_next_step() {
         };
         let story = setup.show();
         let status = story["builds"][0]["status"].as_str().unwrap().to_owned();
-        let there = [SKILL_PATH, TEST_PATH].map(|path| setup.read(path));
+        let current_options = [SKILL_PATH, TEST_PATH].map(|path| setup.read(path));
         let expected = match status.as_str() {
             "SUCCEEDED" => [
                 Some("SKILL = 1\n".to_owned()),
@@ -741,7 +741,7 @@ fn killed_build_is_settled_by_next_step() {
             "ABORTED" => [None, None],
             other => panic!("{other} after round {round}: {story:#}"),
         };
-        assert_eq!(there, expected, "round {round}: {status}");
+        assert_eq!(current_options, expected, "round {round}: {status}");
         assert_eq!(
             story["status"],
             if status == "SUCCEEDED" {
@@ -836,8 +836,8 @@ fn model_answer_is_recorded_replayed_and_priced() {
         stdout.contains(&format!("took tokens: {input} in, {output} out; $")),
         "{stdout}"
     );
-    let again = Setup::new();
-    let replay = again
+    let second_setup = Setup::new();
+    let replay = second_setup
         .build("whole-file")
         .args(["--provider", "replay"])
         .arg("--cassette")

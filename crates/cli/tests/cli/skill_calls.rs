@@ -235,8 +235,8 @@ fn each_call_has_its_fate<const N: usize>(
     calls_end_as_they_should(&skills, &Who::Tester, &ends, &expected);
     calls_end_as_they_should(&skills, &hand_over(&skills), &ends, &expected);
     let root = skills.root();
-    for made in ["notes/dev", "notes/soft", "notes/hard"] {
-        assert!(root.join(made).symlink_metadata().is_err(), "{made}");
+    for text in ["notes/dev", "notes/soft", "notes/hard"] {
+        assert!(root.join(text).symlink_metadata().is_err(), "{text}");
     }
     assert!(!std::path::Path::new("/etc/x").exists());
 }

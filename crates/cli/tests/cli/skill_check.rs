@@ -89,7 +89,7 @@ fn a_policy_that_is_none_is_no_policy() {
 #[test]
 fn unreadable_skill_text_is_an_error() {
     let fixture = Fixture::new();
-    let (there, gone) = (fixture.path("demo.py"), fixture.path("gone.py"));
+    let (there, missing_path) = (fixture.path("demo.py"), fixture.path("gone.py"));
     check(&fixture, GOOD.as_bytes(), "READ_ONLY").ok();
     let directory = fixture.path("");
     let huge = fixture.path("huge.py");
@@ -98,10 +98,10 @@ fn unreadable_skill_text_is_an_error() {
         .set_len((16 << 20) + 1)
         .unwrap();
     for (file, policy, code) in [
-        (&gone, None, 2),
+        (&missing_path, None, 2),
         (&directory, None, 2),
         (&huge, None, 7),
-        (&there, Some(&gone), 2),
+        (&there, Some(&missing_path), 2),
         (&there, Some(&directory), 2),
         (&there, Some(&huge), 7),
     ] {

@@ -113,14 +113,14 @@ fn sees_nothing(skills: &Skills, who: &Who, paths: &[PathBuf]) {
         "/proc/kcore",
         "/dev/mem",
     ];
-    let mut asked: Vec<String> = paths
+    let mut questions: Vec<String> = paths
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    asked.extend([plain.display().to_string(), ledger.display().to_string()]);
-    asked.extend(machine.map(str::to_owned));
+    questions.extend([plain.display().to_string(), ledger.display().to_string()]);
+    questions.extend(machine.map(str::to_owned));
     for name in ["reads", "writes", "connects", "has_a_secret"] {
-        let input = json!({ "text": asked.join("\n") }).to_string();
+        let input = json!({ "text": questions.join("\n") }).to_string();
         let call = skills.call(["skill", "run", name, "--input", &input, "--json"]);
         let ran = outcome_of(who.calls(call.env("WEATHER_KEY", "correct-horse-battery")));
         let ran = ran.is(0, "SUCCEEDED", "");

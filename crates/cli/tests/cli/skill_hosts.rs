@@ -136,8 +136,8 @@ fn network_skill_reaches_only_granted_host_and_port() {
     command
         .arg("skill_hosts::network_skill_reaches_only_granted_host_and_port")
         .env(PART, "1");
-    let said = command.output().unwrap();
-    let text =
-        String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
-    assert!(said.status.success() && text.contains(DONE), "{text}");
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains(DONE), "{text}");
 }

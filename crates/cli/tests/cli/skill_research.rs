@@ -122,13 +122,13 @@ fn failure_report_has_kind_facts_and_reviewer() {
 
     setup.fail(FailureKind::BuildError);
     let text = setup.call(&["research", "count_it"]).run().ok().stdout;
-    for said in [
+    for message in [
         "BUILD_ERROR",
         "exit_code: 3",
         "src/a.py:3:1",
         "next: crucible skill build count_it\n",
     ] {
-        assert!(text.contains(said), "{said} in {text}");
+        assert!(text.contains(message), "{message} in {text}");
     }
     assert!(
         !text.contains('\u{1b}') && !text.contains("a person has to look"),
@@ -149,16 +149,16 @@ fn failure_report_has_kind_facts_and_reviewer() {
         "{text}"
     );
     let note = document["note"].as_str().unwrap();
-    let kept = setup
+    let stored_output = setup
         .fixture
         .call(["ledger", "show", note])
         .current_dir(setup.fixture.path("project"))
         .run()
         .ok();
     assert!(
-        kept.stdout.contains("skill-research-note.v1"),
+        stored_output.stdout.contains("skill-research-note.v1"),
         "{}",
-        kept.stdout
+        stored_output.stdout
     );
     setup
         .fixture

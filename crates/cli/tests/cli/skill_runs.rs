@@ -136,9 +136,10 @@ fn writing_program_control_files_is_a_denial() {
             granted,
             &format!("import os\n{body}\nreturn {{'left': True}}"),
         );
-        let said = skills.outcome(&name);
+        let outcome = skills.outcome(&name);
         let said =
-            said.is(1, "DENIED", "forge-run-left-behind")
+            outcome
+                .is(1, "DENIED", "forge-run-left-behind")
                 .is(1, "DENIED", "forge-run-denied");
         assert_eq!(
             said.codes().contains(&"forge-run-raised"),
@@ -147,16 +148,16 @@ fn writing_program_control_files_is_a_denial() {
         assert_eq!(said.document["result"], Value::Null);
         let hints = said.document["findings"].to_string();
         assert!(hints.contains(path), "{hints}");
-        let shown = skills.run(["skill", "show", &name]).ok();
+        let output = skills.run(["skill", "show", &name]).ok();
         assert!(
-            shown.stdout.contains("forge-run-left-behind") && shown.stdout.contains(path),
+            output.stdout.contains("forge-run-left-behind") && output.stdout.contains(path),
             "{}",
-            shown.stdout
+            output.stdout
         );
         // Nothing of it came to the project.
-        let mut there: Vec<_> = walk(&root.join("notes"));
-        there.sort();
-        assert_eq!(there, ["notes/kept.sh", "notes/sub"], "{name}");
+        let mut current_names: Vec<_> = walk(&root.join("notes"));
+        current_names.sort();
+        assert_eq!(current_names, ["notes/kept.sh", "notes/sub"], "{name}");
     }
     assert_eq!(
         root.join("notes").metadata().unwrap().permissions().mode() & 0o7777,
@@ -320,10 +321,10 @@ fn skill_output_is_kept_unless_changed_by_others() {
     std::fs::write(root.join("notes/a.txt"), "by somebody else").unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(1));
-    let said = String::from_utf8(ended.stdout).unwrap();
+    let message = String::from_utf8(ended.stdout).unwrap();
     assert!(
-        said.contains("forge-run-not-kept") && said.contains("notes/a.txt"),
-        "{said}"
+        message.contains("forge-run-not-kept") && message.contains("notes/a.txt"),
+        "{message}"
     );
     assert_eq!(
         std::fs::read_to_string(root.join("notes/a.txt")).unwrap(),
@@ -363,13 +364,17 @@ fn controlling_directory_is_never_granted() {
         ("notes/.env", "(.env)"),
         ("~/x", "(~)"),
     ] {
-        let said = propose(path).exits(2);
+        let command_output = propose(path).exits(2);
         assert!(
-            said.stderr.contains(path) && said.stderr.contains(name),
+            command_output.stderr.contains(path) && command_output.stderr.contains(name),
             "{}",
-            said.stderr
+            command_output.stderr
         );
-        assert!(said.stderr.contains("grant a directory"), "{}", said.stderr);
+        assert!(
+            command_output.stderr.contains("grant a directory"),
+            "{}",
+            command_output.stderr
+        );
     }
     for (name, path) in [("two", "a/.github"), ("three", "a/.crucible")] {
         let (mut ledger, project) = skills.ledger();
@@ -419,11 +424,11 @@ fn controlling_directory_is_never_granted() {
         };
         ledger.promote_skill(&promotion).unwrap();
         drop(ledger);
-        let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
+        let result = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
         assert!(
-            said.stderr.contains("granted path") && said.stderr.contains(path),
+            result.stderr.contains("granted path") && result.stderr.contains(path),
             "{}",
-            said.stderr
+            result.stderr
         );
     }
     assert!(!skills.root().join("a").exists());
@@ -467,9 +472,9 @@ fn no_part_of_granted_secret_leaks() {
         } else {
             "forge-run-raised"
         };
-        let said = outcome_of(call.env("WEATHER_KEY", VALUE)).is(code, "FAILED", finding);
-        let shown = skills.run(["skill", "show", &name, "--json"]).ok().stdout;
-        for text in [said.document.to_string(), shown] {
+        let outcome = outcome_of(call.env("WEATHER_KEY", VALUE)).is(code, "FAILED", finding);
+        let content = skills.run(["skill", "show", &name, "--json"]).ok().stdout;
+        for text in [outcome.document.to_string(), content] {
             let mut part = (0..VALUE.len() - 8).map(|start| &VALUE[start..start + 8]);
             assert_eq!(
                 part.find(|part| text.contains(part)),
@@ -527,23 +532,26 @@ fn show_names_run_failure_and_its_promotion() {
     run.env("WEATHER_KEY", "correct-horse-battery")
         .run()
         .exits(8);
-    let shown = skills.run(["skill", "show", "leaks", "--json"]).ok().json();
+    let document = skills.run(["skill", "show", "leaks", "--json"]).ok().json();
     let schema = include_str!("../../../../docs/schemas/skill-show.v1.schema.json");
     let judge = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     let problems: Vec<String> = judge
-        .iter_errors(&shown)
+        .iter_errors(&document)
         .map(|error| error.to_string())
         .collect();
     assert!(problems.is_empty(), "{problems:?}");
-    assert_eq!(shown["runs"][0]["findings"][0]["code"], "forge-run-secret");
-    assert_eq!(shown["runs"][0]["promotion"], shown["trust"]["event"]);
+    assert_eq!(
+        document["runs"][0]["findings"][0]["code"],
+        "forge-run-secret"
+    );
+    assert_eq!(document["runs"][0]["promotion"], document["trust"]["event"]);
     let text = skills.run(["skill", "show", "leaks"]).ok().stdout;
     assert!(
         text.contains("forge-run-secret leaks: Its result holds"),
         "{text}"
     );
     assert!(
-        text.contains(&format!("by event {}", shown["trust"]["event"])),
+        text.contains(&format!("by event {}", document["trust"]["event"])),
         "{text}"
     );
 }
@@ -553,12 +561,12 @@ fn a_run_of_nothing_has_no_digest() {
     let skills = Skills::new();
     skills.proposed("one", "READ_ONLY", [], "return {}");
     std::fs::remove_file(skills.file("one")).unwrap();
-    let said = skills
+    let outcome = skills
         .outcome("one")
         .is(1, "REFUSED", "forge-run-untrusted");
-    assert_eq!(said.document["skill_digest"], Value::Null);
-    let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
-    assert_eq!(shown["runs"][0]["skill_digest"], Value::Null);
+    assert_eq!(outcome.document["skill_digest"], Value::Null);
+    let document = skills.run(["skill", "show", "one", "--json"]).ok().json();
+    assert_eq!(document["runs"][0]["skill_digest"], Value::Null);
 }
 
 #[test]
@@ -593,29 +601,34 @@ fn changed_trusted_file_is_reported_with_advice() {
     assert_eq!(listed(), "changed");
     let text = skills.run(["skill", "list"]).ok().stdout;
     assert!(text.contains("TRUSTED, file changed"), "{text}");
-    let said = skills.promote("one").run().exits(1);
+    let output = skills.promote("one").run().exits(1);
     assert!(
-        said.stderr
+        output
+            .stderr
             .contains("`crucible skill demote one` comes first"),
         "{}",
-        said.stderr
+        output.stderr
     );
-    let said = skills
+    let command_output = skills
         .run([
             "skill", "demote", "one", "--by", "Bo", "--reason", "Changed.",
         ])
         .ok();
     assert!(
-        said.stdout.contains("next: crucible skill verify one"),
+        command_output
+            .stdout
+            .contains("next: crucible skill verify one"),
         "{}",
-        said.stdout
+        command_output.stdout
     );
     skills.verified("one", &five());
-    let said = skills.promote("one").run().ok();
+    let result = skills.promote("one").run().ok();
     assert!(
-        said.stdout.contains("next: crucible skill run one --input"),
+        result
+            .stdout
+            .contains("next: crucible skill run one --input"),
         "{}",
-        said.stdout
+        result.stdout
     );
     assert_eq!(listed(), "promoted");
     std::fs::remove_file(skills.file("one")).unwrap();
@@ -642,11 +655,11 @@ fn local_host_grant_warns_at_propose_and_promote() {
             "--allow-host",
             host,
         ];
-        let said = skills.call(words).arg("--io").arg(&io).run().ok();
+        let output = skills.call(words).arg("--io").arg(&io).run().ok();
         assert!(
-            said.stderr.contains("forge-host-local") && said.stderr.contains(host),
+            output.stderr.contains("forge-host-local") && output.stderr.contains(host),
             "{}",
-            said.stderr
+            output.stderr
         );
         skills.write(name, "return {}");
         std::fs::write(
@@ -655,9 +668,9 @@ fn local_host_grant_warns_at_propose_and_promote() {
         )
         .unwrap();
         skills.verified(name, &five());
-        let said = skills.promote(name).arg("--json").run().ok().json();
-        assert_eq!(said["findings"][0]["code"], "forge-host-local");
-        assert_eq!(said["verdict"], "pass");
+        let document = skills.promote(name).arg("--json").run().ok().json();
+        assert_eq!(document["findings"][0]["code"], "forge-host-local");
+        assert_eq!(document["verdict"], "pass");
     }
     skills.trusted(
         "public",
@@ -676,19 +689,23 @@ fn skill_output_cannot_imitate_messages_or_control_terminal() {
     let skills = Skills::new();
     let body = "print('forge-run-denied: not so\\x1b[2J\\rx')\nraise ValueError('one\\nforge-run-denied: not so either\\x1b]0;x\\x07')";
     skills.trusted("one", "READ_ONLY", [], body);
-    let said = skills
+    let output = skills
         .run(["skill", "run", "one", "--input", "{}"])
         .exits(1);
     assert!(
-        !said.stderr.chars().any(|c| c.is_control() && c != '\n'),
+        !output.stderr.chars().any(|c| c.is_control() && c != '\n'),
         "{:?}",
-        said.stderr
+        output.stderr
     );
-    for line in said.stderr.lines().filter(|line| line.contains("not so")) {
+    for line in output.stderr.lines().filter(|line| line.contains("not so")) {
         assert!(
             line.starts_with("[skill] ") || line.starts_with("forge-run-raised: "),
             "{line}"
         );
     }
-    assert!(said.stderr.contains("[skill] Traceback"), "{}", said.stderr);
+    assert!(
+        output.stderr.contains("[skill] Traceback"),
+        "{}",
+        output.stderr
+    );
 }

@@ -51,10 +51,10 @@ impl Setup {
 
     /// Exchanges the file once, in one of the ways that there are.
     fn exchange(&self, round: usize) {
-        let beside = self.skills.fixture.path("beside.py");
+        let sibling_path = self.skills.fixture.path("beside.py");
         let replace = |bytes: &[u8]| {
-            std::fs::write(&beside, bytes).unwrap();
-            std::fs::rename(&beside, &self.file).unwrap();
+            std::fs::write(&sibling_path, bytes).unwrap();
+            std::fs::rename(&sibling_path, &self.file).unwrap();
         };
         let directory = self.file.parent().unwrap();
         let away = self.skills.fixture.path("away");
@@ -65,8 +65,8 @@ impl Setup {
             2 => std::fs::write(&self.file, &self.evil).unwrap(),
             3 => std::fs::write(&self.file, &self.good).unwrap(),
             4 => {
-                symlink(&self.evil_file, &beside).unwrap();
-                rename(&beside, &self.file);
+                symlink(&self.evil_file, &sibling_path).unwrap();
+                rename(&sibling_path, &self.file);
             }
             5 => replace(&self.good),
             6 => {

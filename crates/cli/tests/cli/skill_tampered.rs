@@ -84,17 +84,17 @@ impl Setup {
     /// The skill is not run, the user is sent to the verification of the ledger, and that finds it, too.
     #[track_caller]
     fn is_refused(&self, name: &str, edit: &str) {
-        let said = self.skills.run(["skill", "run", name, "--input", "{}"]);
+        let output = self.skills.run(["skill", "run", name, "--input", "{}"]);
         assert_eq!(
-            (said.code, said.stdout.as_str()),
+            (output.code, output.stdout.as_str()),
             (Some(1), ""),
             "{name}: {edit}\n{}",
-            said.stderr
+            output.stderr
         );
         assert!(
-            said.stderr.contains("crucible ledger verify"),
+            output.stderr.contains("crucible ledger verify"),
             "{name}: {edit}\n{}",
-            said.stderr
+            output.stderr
         );
         let checked = self.skills.run(["ledger", "verify"]);
         assert_ne!(

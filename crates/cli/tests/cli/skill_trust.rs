@@ -365,18 +365,18 @@ fn promotion_needs_name_newest_verification_and_same_bytes() {
         ["--by", KEY, "--reason", "x"],
         ["--by", "Ada", "--reason", KEY],
     ] {
-        let said = skills
+        let output = skills
             .call(["skill", "promote", "one"])
             .args(words)
             .run()
             .exits(8);
-        assert!(!said.stderr.contains(KEY), "{}", said.stderr);
+        assert!(!output.stderr.contains(KEY), "{}", output.stderr);
     }
     let test = skills.root().join("tests/test_skill_one.py");
     std::fs::write(&test, "# another test\n").unwrap();
-    let said = skills.promote("one").arg("--json").run().exits(1).json();
-    assert_eq!(said["findings"][0]["code"], "forge-promote-changed");
-    assert_eq!(said["change"], Value::Null);
+    let document = skills.promote("one").arg("--json").run().exits(1).json();
+    assert_eq!(document["findings"][0]["code"], "forge-promote-changed");
+    assert_eq!(document["change"], Value::Null);
     std::fs::remove_file(&test).unwrap();
     skills.promote("one").run().exits(1);
     std::fs::write(&test, "# a test\n").unwrap();
@@ -388,8 +388,8 @@ fn promotion_needs_name_newest_verification_and_same_bytes() {
     skills
         .fixture
         .user_config("[forge]\nexamples = \"required\"\n");
-    let said = skills.promote("one").arg("--json").run().exits(1).json();
-    assert_eq!(said["findings"][0]["code"], "forge-promote-examples");
+    let value = skills.promote("one").arg("--json").run().exits(1).json();
+    assert_eq!(value["findings"][0]["code"], "forge-promote-examples");
     assert_eq!(skills.status("one"), "VERIFIED");
     let mut six = five();
     six.push((SkillGate::Examples, true));
@@ -446,8 +446,8 @@ fn changed_bytes_are_refused_and_recorded() {
         (Some(0), &json!({"is": "good"})),
         "{said:?}"
     );
-    let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
-    let outcomes: Vec<&str> = shown["runs"]
+    let document = skills.run(["skill", "show", "one", "--json"]).ok().json();
+    let outcomes: Vec<&str> = document["runs"]
         .as_array()
         .unwrap()
         .iter()
@@ -527,11 +527,11 @@ fn the_registry_can_refuse_and_makes_nothing_trusted() {
     let clone = skills
         .call(["skill", "run", "one", "--input", "{}"])
         .env("CRUCIBLE_HOME", skills.fixture.path("other"));
-    let said = clone.run().exits(1);
+    let output = clone.run().exits(1);
     assert!(
-        said.stderr.contains("alone makes none trusted"),
+        output.stderr.contains("alone makes none trusted"),
         "{}",
-        said.stderr
+        output.stderr
     );
     skills
         .run(["skill", "run", "nobody_knows_it", "--input", "{}"])
@@ -548,8 +548,8 @@ fn the_registry_is_written_through_no_link() {
     let own = skills.root().join(".crucible/skills");
     std::fs::rename(&own, skills.root().join(".crucible/was")).unwrap();
     std::os::unix::fs::symlink(&outside, &own).unwrap();
-    let said = skills.promote("one").arg("--json").run().ok().json();
-    assert_eq!(said["findings"][0]["code"], "forge-registry-unwritten");
+    let document = skills.promote("one").arg("--json").run().ok().json();
+    assert_eq!(document["findings"][0]["code"], "forge-registry-unwritten");
     assert_eq!(skills.status("one"), "TRUSTED");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
 }
@@ -576,13 +576,13 @@ fn repeated_failures_demote_skill() {
         .exits(3);
     // A number that would reach the skill as another one does not reach it.
     let large = r#"{"text": "a", "more": 123456789012345678901234567890}"#;
-    let said = skills
+    let output = skills
         .run(["skill", "run", "one", "--input", large])
         .exits(3);
     assert!(
-        said.stderr.contains("more than 64 bits") && said.stderr.contains("column 23"),
+        output.stderr.contains("more than 64 bits") && output.stderr.contains("column 23"),
         "{}",
-        said.stderr
+        output.stderr
     );
     run("0").is(1, "FAILED", "forge-run-raised");
     run("0").is(1, "FAILED", "forge-run-raised");
@@ -590,8 +590,8 @@ fn repeated_failures_demote_skill() {
     let last = run("0").is(1, "FAILED", "forge-run-demoted");
     assert!(last.codes().contains(&"forge-run-raised"));
     assert_eq!(skills.status("one"), "BUILT");
-    let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
-    assert_eq!(shown["promotions"][1]["approved_by"], "crucible");
+    let document = skills.run(["skill", "show", "one", "--json"]).ok().json();
+    assert_eq!(document["promotions"][1]["approved_by"], "crucible");
     run("2").is(1, "REFUSED", "forge-run-untrusted");
     skills.run(["ledger", "verify"]).ok();
 }
@@ -634,8 +634,8 @@ fn input_is_validated_before_skill_runs() {
     skills
         .run(["skill", "run", "one", "--input", "{}", "--input-file", "x"])
         .exits(2);
-    let shown = skills.run(["skill", "show", "one", "--json"]).ok().json();
-    assert_eq!(shown["runs"], json!([]));
+    let document = skills.run(["skill", "show", "one", "--json"]).ok().json();
+    assert_eq!(document["runs"], json!([]));
 }
 
 #[test]
@@ -658,20 +658,20 @@ fn tampered_promotion_prevents_skill_runs() {
     // Byte by byte in the file, as no trigger can see: the row, its event and the registry, all of one length.
     let edited = replaced(&text, good.as_bytes(), evil.to_string().as_bytes());
     for rest in ["-wal", "-shm"] {
-        let beside = PathBuf::from(format!("{}{rest}", database.display()));
-        if beside.exists() {
-            std::fs::remove_file(beside).unwrap();
+        let sibling_path = PathBuf::from(format!("{}{rest}", database.display()));
+        if sibling_path.exists() {
+            std::fs::remove_file(sibling_path).unwrap();
         }
     }
     std::fs::write(&database, edited).unwrap();
     std::fs::remove_file(skills.registry()).unwrap();
-    let said = skills
+    let output = skills
         .run(["skill", "run", "one", "--input", "{}"])
         .exits(1);
     assert!(
-        said.stderr.contains("damaged") && !said.stdout.contains("evil"),
+        output.stderr.contains("damaged") && !output.stdout.contains("evil"),
         "{}",
-        said.stderr
+        output.stderr
     );
 }
 

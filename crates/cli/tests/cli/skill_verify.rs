@@ -287,10 +287,10 @@ fn skill_passing_every_gate_is_verified_and_recorded() {
     // The story tells it, and what nobody who builds was shown stands in none of it.
     assert_eq!(setup.status(), SkillStatus::Verified);
     let report = document["report"].as_str().unwrap();
-    let kept = setup.run(["ledger", "show", report]).ok().stdout;
+    let stored_text = setup.run(["ledger", "show", report]).ok().stdout;
     assert!(
-        kept.contains("skill-verification-report.v1") && kept.contains("pytest"),
-        "{kept}"
+        stored_text.contains("skill-verification-report.v1") && stored_text.contains("pytest"),
+        "{stored_text}"
     );
     let log = setup
         .run([
@@ -304,7 +304,7 @@ fn skill_passing_every_gate_is_verified_and_recorded() {
         log.contains("6 passed") && log.contains("12 passed"),
         "{log}"
     );
-    for text in [&ran.stdout, &ran.stderr, &kept, &log] {
+    for text in [&ran.stdout, &ran.stderr, &stored_text, &log] {
         assert!(!text.contains("heldback"), "{text}");
     }
     let ledger = setup.ledger();
@@ -313,10 +313,12 @@ fn skill_passing_every_gate_is_verified_and_recorded() {
         .unwrap()
         .unwrap()
         .id;
-    let kept = ledger.skill_artifacts(id).unwrap();
+    let stored_skill_artifact_rows = ledger.skill_artifacts(id).unwrap();
     assert!(
-        kept.iter()
-            .any(|kept| kept.kind == SkillArtifactKind::VerificationReport)
+        stored_skill_artifact_rows
+            .iter()
+            .any(|stored_skill_artifact_row| stored_skill_artifact_row.kind
+                == SkillArtifactKind::VerificationReport)
     );
     drop(ledger);
     setup.run(["ledger", "verify"]).ok();
@@ -558,11 +560,11 @@ fn interrupted_verification_is_recorded_and_restarts() {
 #[test]
 fn missing_tools_are_reported_before_recording() {
     let setup = Setup::proposed(None);
-    let said = setup.verify().run().exits(1);
+    let output = setup.verify().run().exits(1);
     assert!(
-        said.stderr.contains("crucible skill build count_words"),
+        output.stderr.contains("crucible skill build count_words"),
         "{}",
-        said.stderr
+        output.stderr
     );
     setup
         .fixture
@@ -643,10 +645,10 @@ fn gate_timeout_exits_10() {
 fn project_settings_cannot_set_tools() {
     let setup = Setup::built();
     setup.write(".crucible/config.toml", "[forge]\ntools = \"/usr/bin\"\n");
-    let said = setup
+    let output = setup
         .verify()
         .without_env("CRUCIBLE_FORGE_TOOLS")
         .run()
         .exits(2);
-    assert!(said.stderr.contains("forge.tools"), "{}", said.stderr);
+    assert!(output.stderr.contains("forge.tools"), "{}", output.stderr);
 }

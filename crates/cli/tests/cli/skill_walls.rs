@@ -116,11 +116,11 @@ fn read_only_skill_reads_only_its_grants() {
         .unwrap();
     }
     std::os::unix::fs::symlink(root.join("secret.txt"), root.join("logs/link")).unwrap();
-    let made = std::process::Command::new("python3")
+    let exit_status = std::process::Command::new("python3")
         .args(["-c", "import sqlite3, sys; base = sqlite3.connect(sys.argv[1]); base.execute('CREATE TABLE t (a)'); base.execute('INSERT INTO t VALUES (7)'); base.commit()"])
         .arg(root.join("logs/base.db"))
         .status();
-    assert!(made.unwrap().success());
+    assert!(exit_status.unwrap().success());
     let granted = ["--allow-read", "logs/", "--allow-read", "data/all.csv"];
     let body = "\
 import csv
@@ -177,10 +177,10 @@ return seen";
     );
     std::os::unix::fs::symlink(root.join("src"), root.join("linked")).unwrap();
     skills.trusted("five", "READ_ONLY", ["--allow-read", "linked"], "return {}");
-    let said = skills
+    let output = skills
         .run(["skill", "run", "five", "--input", "{}"])
         .exits(2);
-    assert!(said.stderr.contains("granted path"), "{}", said.stderr);
+    assert!(output.stderr.contains("granted path"), "{}", output.stderr);
 }
 
 /// SQLite wants temporary files for this, which a skill that only reads cannot make.
@@ -242,8 +242,8 @@ fn granted_directory_is_created_unless_link_or_reserved() {
         ("four", "plain"),
     ] {
         skills.trusted(name, "FILE_WRITE", ["--allow-write", path], &write(path));
-        let said = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
-        assert!(said.stderr.contains("granted path"), "{}", said.stderr);
+        let output = skills.run(["skill", "run", name, "--input", "{}"]).exits(2);
+        assert!(output.stderr.contains("granted path"), "{}", output.stderr);
     }
     assert!(!root.join("src/x").exists() && !root.join("src/deep").exists());
 }
@@ -303,8 +303,8 @@ fn granted_secrets_are_visible_but_never_returned() {
             granted,
             &format!("import os\nreturn {{'given': {gives}}}"),
         );
-        let said = run(name).is(8, "FAILED", "forge-run-secret");
-        assert!(!said.document.to_string().contains(VALUE));
+        let outcome = run(name).is(8, "FAILED", "forge-run-secret");
+        assert!(!outcome.document.to_string().contains(VALUE));
     }
     skills.trusted(
         "five",
@@ -324,8 +324,8 @@ fn granted_secrets_are_visible_but_never_returned() {
             .unwrap()
             .contains("[secret:handed-over]")
     );
-    let kept = skills.run(["ledger", "log"]).ok();
-    assert!(!kept.stdout.contains(VALUE));
+    let stored_output = skills.run(["ledger", "log"]).ok();
+    assert!(!stored_output.stdout.contains(VALUE));
     // Without a value, or with one that could not be found again, nothing runs.
     skills
         .run(["skill", "run", "one", "--input", "{}"])
@@ -429,8 +429,8 @@ fn invalid_result_is_never_returned() {
     for (name, body) in no_result {
         let name = format!("gives_{name}");
         skills.trusted(&name, "READ_ONLY", [], body);
-        let said = skills.outcome(&name).is(1, "FAILED", "forge-run-no-result");
-        assert_eq!(said.document["result"], Value::Null);
+        let outcome = skills.outcome(&name).is(1, "FAILED", "forge-run-no-result");
+        assert_eq!(outcome.document["result"], Value::Null);
     }
     let raised = [
         ("leaves", "import sys\nsys.exit(0)"),
@@ -480,9 +480,9 @@ fn result_violating_declared_schema_is_withheld() {
     )
     .unwrap();
     skills.trusted("one", "READ_ONLY", [], "return {'count': 'many'}");
-    let said = skills.outcome("one").is(1, "FAILED", "forge-run-output");
-    assert_eq!(said.document["result"], Value::Null);
-    assert!(!said.document.to_string().contains("many"));
+    let outcome = skills.outcome("one").is(1, "FAILED", "forge-run-output");
+    assert_eq!(outcome.document["result"], Value::Null);
+    assert!(!outcome.document.to_string().contains("many"));
 }
 
 #[test]
@@ -547,8 +547,8 @@ fn missing_sandbox_layers_are_reported() {
         .fixture
         .user_config("[sandbox]\nstrength = \"off\"\n");
     skills.trusted("one", "READ_ONLY", [], "return {}");
-    let said = skills.outcome("one").is(0, "SUCCEEDED", "forge-run-walls");
-    assert_eq!(said.document["isolation"]["level"], "none");
+    let outcome = skills.outcome("one").is(0, "SUCCEEDED", "forge-run-walls");
+    assert_eq!(outcome.document["isolation"]["level"], "none");
 }
 
 #[track_caller]

@@ -62,13 +62,13 @@ fn stats_compare_and_replay_agree_with_the_list() {
         ),
         (&Value::from(1), 1)
     );
-    let here = fixture
+    let document = fixture
         .call(["stats", "--json", "--repo"])
         .arg(repo.path())
         .run()
         .ok()
         .json();
-    assert_eq!(here["all"], *all);
+    assert_eq!(document["all"], *all);
     let text = fixture.run(["stats"]).ok().stdout;
     assert!(
         text.starts_with("3 runs: ") && text.contains("2 (66 %)"),

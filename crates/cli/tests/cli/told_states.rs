@@ -45,7 +45,7 @@ fn edited_copy_is_ignored_and_can_be_restored() {
             "artifacts/verify_report.json",
             "artifacts/PLAN.md",
         ] {
-            let whole = std::fs::read(run.file(name)).unwrap();
+            let full_content = std::fs::read(run.file(name)).unwrap();
             // One that is empty is what a crash leaves: it would be put back.
             std::fs::write(run.file(name), "Mine.\n").unwrap();
             let status = run.fixture.status();
@@ -65,9 +65,9 @@ fn edited_copy_is_ignored_and_can_be_restored() {
                 .exits(1)
                 .message();
             assert!(refused.contains(digest), "{name}: {refused}");
-            let shown = run.fixture.run(["ledger", "show", digest]).ok().stdout;
-            assert_eq!(shown.as_bytes(), whole, "{name}");
-            std::fs::write(run.file(name), whole).unwrap();
+            let text = run.fixture.run(["ledger", "show", digest]).ok().stdout;
+            assert_eq!(text.as_bytes(), full_content, "{name}");
+            std::fs::write(run.file(name), full_content).unwrap();
         }
         assert!(run.fixture.status().get("edited").is_none());
         let held = run
@@ -162,10 +162,10 @@ fn unfinished_run_reports_moved_repository() {
     assert!(next().contains("crucible run land"), "{}", next());
     let moved = run.fixture.path("moved");
     move_to(run.repo.path(), &moved);
-    let told = next();
+    let message = next();
     assert!(
-        told.contains("no longer at") && told.contains(run.repo.path().to_str().unwrap()),
-        "{told}"
+        message.contains("no longer at") && message.contains(run.repo.path().to_str().unwrap()),
+        "{message}"
     );
     move_to(&moved, run.repo.path());
     run.fixture.run(["run", "land", &run.id]).ok();

@@ -46,13 +46,13 @@ fn unquoted_question_is_answered_with_correct_command() {
         );
     }
     // What a shell would read in it is kept from the shell.
-    let told = fixture
+    let message = fixture
         .run(["ask", "what", "is", "$HOME's", "use?"])
         .exits(2)
         .stderr;
     assert!(
-        told.contains(r"crucible ask 'what is $HOME'\''s use?'"),
-        "{told}"
+        message.contains(r"crucible ask 'what is $HOME'\''s use?'"),
+        "{message}"
     );
     for args in [
         &["aks", "Why?"][..],
@@ -67,7 +67,7 @@ fn unquoted_question_is_answered_with_correct_command() {
 #[test]
 fn usage_error_is_json_when_requested() {
     let fixture = Fixture::new();
-    for (args, says, hints) in [
+    for (args, message, hints) in [
         (
             &["nonsense", "--json"][..],
             "unrecognized subcommand 'nonsense'",
@@ -121,11 +121,14 @@ fn usage_error_is_json_when_requested() {
             assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
             assert_eq!(error["schema_version"], "crucible-error-v1");
             assert_eq!(error["exit_code"], 2);
-            assert!(error["error"].as_str().unwrap().contains(says), "{error}");
+            assert!(
+                error["error"].as_str().unwrap().contains(message),
+                "{error}"
+            );
             assert!(error["hints"].to_string().contains(hints), "{error}");
         } else {
             assert!(
-                ran.stderr.starts_with("error: ") && ran.stderr.contains(says),
+                ran.stderr.starts_with("error: ") && ran.stderr.contains(message),
                 "{}",
                 ran.stderr
             );
@@ -521,9 +524,9 @@ fn definitions_allowed_to_go_need_plain_names() {
             "{bad:?}"
         );
     }
-    let kept = new("Helper").ok().json();
+    let stored_json = new("Helper").ok().json();
     assert_eq!(
-        kept["run"]["settings"]["may_drop"],
+        stored_json["run"]["settings"]["may_drop"],
         serde_json::json!(["older", "Helper"])
     );
 }
@@ -568,18 +571,18 @@ fn repository_path_without_utf_8_is_refused() {
     let fixture = Fixture::new();
     let repo = small().build();
     let parent = tempfile::tempdir().unwrap();
-    let odd = parent.path().join(OsStr::from_bytes(b"odd\xff"));
-    std::fs::rename(repo.path(), &odd).unwrap();
+    let unusual_path = parent.path().join(OsStr::from_bytes(b"odd\xff"));
+    std::fs::rename(repo.path(), &unusual_path).unwrap();
     let message = fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
-        .arg(&odd)
+        .arg(&unusual_path)
         .run()
         .exits(2)
         .message();
     assert!(message.contains("not UTF-8"), "{message}");
     let message = fixture
         .call(["run", "new", GOAL, "--json"])
-        .current_dir(&odd)
+        .current_dir(&unusual_path)
         .run()
         .exits(2)
         .message();

@@ -240,8 +240,8 @@ fn canary_is_switched_off_by_the_user_alone() {
             .arg(repo.path())
             .run()
     };
-    let shown = with(&fixture, &["gates", "--json"]).ok().json();
-    assert_eq!(shown["gates"][0]["canary"], "off", "{shown}");
+    let value = with(&fixture, &["gates", "--json"]).ok().json();
+    assert_eq!(value["gates"][0]["canary"], "off", "{value}");
     let ran = with(
         &fixture,
         &[
@@ -311,12 +311,15 @@ fn ignored_gate_is_listed_beside_counted_one() {
         .collect();
     assert_eq!(uncounted.len(), 1);
     assert_eq!(uncounted[0]["subject"], "noop");
-    let again = fixture
+    let second_text = fixture
         .run(["verify", "--json", "--run", &id_of(&ran.json())])
         .ok()
         .json()
         .to_string();
-    assert!(again.contains("verify-gate-not-counted"), "{again}");
+    assert!(
+        second_text.contains("verify-gate-not-counted"),
+        "{second_text}"
+    );
 }
 
 #[test]

@@ -97,14 +97,14 @@ fn landed_run_verifies_without_changes() {
     let places = || Snapshot::take([run.repo.path(), &run.fixture.data().join("runs")]);
     let before = places();
     assert_eq!(run.found(0), BTreeSet::new());
-    let said = run
+    let message = run
         .fixture
         .run(["run", "verify-record", &run.id])
         .ok()
         .stdout;
     assert!(
-        said.contains("landed") && said.contains(run.repo.git(["rev-parse", "HEAD"]).trim()),
-        "{said}"
+        message.contains("landed") && message.contains(run.repo.git(["rev-parse", "HEAD"]).trim()),
+        "{message}"
     );
     before.is_still(&places());
     // Later commits, and a repository that lies elsewhere, are no objection.
@@ -337,7 +337,7 @@ fn missing_or_replaced_commit_is_not_landed() {
         .join(".git/objects")
         .join(&commit[..2])
         .join(&commit[2..]);
-    let kept = std::fs::read(&object).unwrap();
+    let stored_bytes = std::fs::read(&object).unwrap();
     std::fs::remove_file(&object).unwrap();
     let base = run.base();
     std::fs::write(
@@ -345,9 +345,9 @@ fn missing_or_replaced_commit_is_not_landed() {
         format!("{base}\n"),
     )
     .unwrap();
-    let gone = run.found(1);
+    let missing_b_tree_set = run.found(1);
     assert_eq!(
-        gone,
+        missing_b_tree_set,
         BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())])
     );
     // The base, under the name of the landed commit.
@@ -364,7 +364,7 @@ fn missing_or_replaced_commit_is_not_landed() {
         BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())])
     );
     std::fs::remove_file(&object).unwrap();
-    std::fs::write(&object, kept).unwrap();
+    std::fs::write(&object, stored_bytes).unwrap();
     // It is there again; the branch still stands at the base.
     assert_eq!(
         run.found(0),
@@ -421,12 +421,12 @@ fn run_is_judged_up_to_its_state() {
         "record-tree-differs",
         "artifacts/verify_report.json",
     );
-    let said = run
+    let message = run
         .fixture
         .run(["run", "verify-record", &run.id])
         .ok()
         .stdout;
-    assert!(said.contains("the run is verified"), "{said}");
+    assert!(message.contains("the run is verified"), "{message}");
     let new = run
         .fixture
         .call(["run", "new", GOAL, "--json", "--repo"])
@@ -458,10 +458,10 @@ fn hostile_run_directory_is_reported_without_blocking() {
         );
     };
     // A link to the very bytes that were recorded is none of the run's files.
-    let aside = run.fixture.path("aside.md");
-    std::fs::write(&aside, &kept[0]).unwrap();
+    let backup_path = run.fixture.path("aside.md");
+    std::fs::write(&backup_path, &kept[0]).unwrap();
     std::fs::remove_file(&plan).unwrap();
-    std::os::unix::fs::symlink(&aside, &plan).unwrap();
+    std::os::unix::fs::symlink(&backup_path, &plan).unwrap();
     is_told("record-file-refused", "artifacts/PLAN.md");
     std::fs::remove_file(&plan).unwrap();
     for path in [&plan, &events] {
@@ -662,8 +662,8 @@ fn refused_landing_keeps_record_verifiable() {
         .run(["run", "land", &run.id, "--json"])
         .exits(1)
         .message();
-    for says in ["filter=lfs", "src/area.py", "patch-attribute"] {
-        assert!(message.contains(says), "{message}");
+    for text in ["filter=lfs", "src/area.py", "patch-attribute"] {
+        assert!(message.contains(text), "{message}");
     }
     assert_eq!(run.found(0), BTreeSet::new());
     std::fs::remove_file(&attributes).unwrap();
@@ -814,13 +814,13 @@ fn every_record_finding_prevents_landing() {
             .run(["run", "land", &run.id, "--json"])
             .exits(1)
             .message();
-        for says in [
+        for text in [
             &*code,
             &*subject,
             "landing refused",
             &*format!("crucible run verify-record {}", run.id),
         ] {
-            assert!(message.contains(says), "{message}");
+            assert!(message.contains(text), "{message}");
         }
         assert_eq!(
             run.repo.git(["rev-list", "--count", "--all"]),

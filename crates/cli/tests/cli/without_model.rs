@@ -70,14 +70,14 @@ fn readme_command_writes_prompt_without_configuration() {
     assert_eq!(started["state"], "blocked");
     let id = id_of(&started);
     let settings = &started["run"]["settings"];
-    let told = [
+    let values = [
         &settings["provider"],
         &settings["model"],
         &settings["edit_format"],
         &settings["parameters"],
     ];
     assert_eq!(
-        told,
+        values,
         [
             &json!("manual_outbox"),
             &json!("person"),
@@ -447,15 +447,18 @@ fn judged_answer_is_skipped_with_note() {
     }
     // The first answer once more, after the second.
     give(&fixture, "I would multiply.\n");
-    let again = fixture.run(["run", "advance", "--json"]).exits(1);
+    let second_output = fixture.run(["run", "advance", "--json"]).exits(1);
     assert!(
-        again
+        second_output
             .stderr
             .contains("judged as attempt 1; write a new answer there"),
         "{}",
-        again.stderr
+        second_output.stderr
     );
-    assert_eq!(again.json()["owed"]["prompt"], "outbox/003_fixer_fix.md");
+    assert_eq!(
+        second_output.json()["owed"]["prompt"],
+        "outbox/003_fixer_fix.md"
+    );
     give(&fixture, GOOD_DIFF);
     assert_eq!(
         fixture.run(["run", "advance", "--json"]).ok().json()["state"],

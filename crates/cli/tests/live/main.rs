@@ -98,7 +98,7 @@ fn kinds(story: &Value) -> Vec<&str> {
         .as_array()
         .unwrap()
         .iter()
-        .filter_map(|kept| kept["kind"].as_str())
+        .filter_map(|stored_json| stored_json["kind"].as_str())
         .collect()
 }
 

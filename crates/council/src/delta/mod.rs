@@ -151,7 +151,7 @@ mod tests {
     async fn exhausted_budget_for_judge_ends_run() {
         let mut config = unreachable();
         config.limits.budget = BudgetLimits::calls(0);
-        let (verdict, noted) = detected(&config).await;
+        let (verdict, degradations) = detected(&config).await;
         assert!(
             matches!(
                 verdict,
@@ -162,7 +162,7 @@ mod tests {
             ),
             "{verdict:?}"
         );
-        assert!(noted.is_empty());
+        assert!(degradations.is_empty());
     }
 
     struct Silent;
@@ -180,13 +180,13 @@ mod tests {
         config.limits.call_timeout = Duration::from_secs(7);
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Silent));
         let begun = Instant::now();
-        let (verdict, noted) = detected(&config).await;
+        let (verdict, degradations) = detected(&config).await;
         let Ok(DeltaVerdict::Unclear(reason)) = verdict else {
             panic!("{verdict:?}")
         };
         assert_eq!(begun.elapsed().as_secs(), 7);
         assert_eq!(reason, "the strategy did not answer within 7000 ms");
-        assert_eq!(noted.len(), 1);
+        assert_eq!(degradations.len(), 1);
     }
 
     enum Unruly {
@@ -214,9 +214,11 @@ mod tests {
             let mut config = unreachable();
             config.limits.call_timeout = Duration::from_millis(5);
             config.delta_strategy = DeltaChoice::Custom(Arc::new(strategy));
-            let (verdict, noted) = detected(&config).await;
+            let (verdict, degradations) = detected(&config).await;
             assert_eq!(verdict.unwrap(), DeltaVerdict::Unclear(expected.to_owned()));
-            assert!(matches!(&noted[..], [one] if one.kind == DegradationKind::DeltaUnclear));
+            assert!(
+                matches!(&degradations[..], [one] if one.kind == DegradationKind::DeltaUnclear)
+            );
         }
     }
 
@@ -233,7 +235,7 @@ mod tests {
     async fn unclear_reason_is_short_and_sanitised() {
         let mut config = unreachable();
         config.delta_strategy = DeltaChoice::Custom(Arc::new(Doubtful));
-        let (verdict, noted) = detected(&config).await;
+        let (verdict, degradations) = detected(&config).await;
         let Ok(DeltaVerdict::Unclear(reason)) = verdict else {
             panic!("{verdict:?}")
         };
@@ -241,6 +243,8 @@ mod tests {
             reason.chars().count() <= MAX_REPORTED && !reason.contains('\u{1b}'),
             "{reason}"
         );
-        assert!(matches!(&noted[..], [one] if one.detail == reason && one.loop_number == Some(2)));
+        assert!(
+            matches!(&degradations[..], [one] if one.detail == reason && one.loop_number == Some(2))
+        );
     }
 }

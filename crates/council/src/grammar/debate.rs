@@ -112,11 +112,11 @@ fn defense(
     critique: &Untrusted,
 ) -> Vec<Message> {
     let prompt_text = prompt::question_prompt(question)
-        .ours(POSITION)
+        .fixed_text(POSITION)
         .untrusted(prompt::OWN, position)
-        .ours(ATTACK)
+        .fixed_text(ATTACK)
         .untrusted("critique", critique)
-        .ours(DEFEND);
+        .fixed_text(DEFEND);
     vec![
         Message::system(prompt::system(seat)),
         Message::user(prompt_text.build()),
@@ -147,7 +147,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::grammar::shown::{blocks, council, first_loop, whole};
+    use crate::grammar::shown::{blocks, council, first_loop, render_all};
     use crate::seat::CouncilRole::{Creative, DomainExpert, Pragmatist, Synthesizer};
 
     #[test]
@@ -158,10 +158,10 @@ mod tests {
             Untrusted::new("Nobody will run it."),
         );
         let messages = defense(&council.question, &council.seats[1], &position, &critique);
-        assert_snapshot!("defense", whole(&messages[1..]));
+        assert_snapshot!("defense", render_all(&messages[1..]));
         assert_eq!(
-            whole(&messages[..1]),
-            whole(&prompt::first_messages(&council.question, &council.seats[1])[..1])
+            render_all(&messages[..1]),
+            render_all(&prompt::first_messages(&council.question, &council.seats[1])[..1])
         );
     }
 
@@ -170,25 +170,25 @@ mod tests {
         let council = council(roles);
         let all: Vec<usize> = (0..roles.len()).collect();
         let state = first_loop(&council, &all);
-        let mut shown = String::new();
+        let mut text = String::new();
         for seat in &council.seats {
-            shown.push_str(&blocks(&prompt::first_messages(&council.question, seat)));
+            text.push_str(&blocks(&prompt::first_messages(&council.question, seat)));
         }
         let attacked = with_position(&council, &state.positions);
         let texts = labelled(&council, &state.positions);
         let messages =
             red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::JsonSchema);
-        shown.push_str(&blocks(&messages));
+        text.push_str(&blocks(&messages));
         for seat in &attacked {
             let position = &state.positions[&seat.id];
-            shown.push_str(&blocks(&defense(
+            text.push_str(&blocks(&defense(
                 &council.question,
                 seat,
                 position,
                 &state.critique,
             )));
         }
-        shown
+        text
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         let texts = labelled(&council, &state.positions);
         let messages =
             red_team::attack_messages(&council, &attacked, &texts, StructuredOutput::None);
-        assert!(!whole(&messages).contains("domain_expert"));
+        assert!(!render_all(&messages).contains("domain_expert"));
         let attack = red_team::read_attack(
             &Untrusted::new("TARGETS: domain_expert\nIt fails."),
             &attacked,

@@ -14,16 +14,16 @@ use crate::seat::{CouncilRole, SeatId};
 pub(super) fn system(seat: &Seat) -> PromptText {
     let role = seat.id.role();
     let name = PromptBuilder::new()
-        .ours("You hold one seat of a council that thinks a question through before one answer is given. Your seat is ")
-        .ours(role.as_str());
+        .fixed_text("You hold one seat of a council that thinks a question through before one answer is given. Your seat is ")
+        .fixed_text(role.as_str());
     let name = if seat.id.number() > 1 {
-        name.ours("#").number(seat.id.number().into())
+        name.fixed_text("#").number(seat.id.number().into())
     } else {
         name
     };
-    name.ours(". It stands for ")
-        .ours(contribution(role))
-        .ours(FRAME)
+    name.fixed_text(". It stands for ")
+        .fixed_text(contribution(role))
+        .fixed_text(FRAME)
         .untrusted("seat instructions", &seat.persona)
         .build()
 }
@@ -39,7 +39,7 @@ pub(super) fn first_messages(question: &Untrusted, seat: &Seat) -> Vec<Message> 
 /// The beginning of a message with the question.
 pub(super) fn question_prompt(question: &Untrusted) -> PromptBuilder {
     PromptBuilder::new()
-        .ours(QUESTION)
+        .fixed_text(QUESTION)
         .untrusted("question", question)
 }
 
@@ -54,7 +54,7 @@ pub(super) fn positions(positions: &Positions, order: &[Seat], reader: SeatId) -
         .iter()
         .filter_map(|seat| Some((seat.id, positions.get(&seat.id)?)));
     let content = entries.fold(
-        PromptBuilder::new().ours(POSITIONS),
+        PromptBuilder::new().fixed_text(POSITIONS),
         |prompt, (seat, position)| {
             let name = if seat == reader {
                 OWN.to_owned()
@@ -77,10 +77,10 @@ pub(super) fn revision(critique: &Untrusted, stand: PriorPosition) -> PromptText
         PriorPosition::None => CATCH_UP,
     };
     PromptBuilder::new()
-        .ours(ATTACK)
+        .fixed_text(ATTACK)
         .untrusted("critique", critique)
-        .ours(own)
-        .ours(REVISION_RULES)
+        .fixed_text(own)
+        .fixed_text(REVISION_RULES)
         .build()
 }
 
@@ -100,13 +100,13 @@ pub(super) fn draft(
     critiques: &[&Untrusted],
 ) -> PromptText {
     let prompt = question_prompt(question)
-        .ours(DRAFT)
+        .fixed_text(DRAFT)
         .untrusted("draft", draft)
-        .ours(DRAFT_ATTACKS);
+        .fixed_text(DRAFT_ATTACKS);
     let attacked = critiques.iter().fold(prompt, |prompt, critique| {
         prompt.untrusted("critique", critique)
     });
-    attacked.ours(REVISE_DRAFT).build()
+    attacked.fixed_text(REVISE_DRAFT).build()
 }
 
 /// The label of a seat's own position in its prompt.
@@ -193,7 +193,7 @@ mod tests {
     use insta::assert_snapshot;
 
     use super::*;
-    use crate::grammar::shown::{blocks, council, first_loop, whole};
+    use crate::grammar::shown::{blocks, council, first_loop, render_all};
     use CouncilRole::{Creative, DomainExpert, Pragmatist};
 
     fn of_seat(seat: &Seat) -> String {
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn seat_prompt_fences_triage_instructions() {
         let council = council(&[Pragmatist, Creative]);
-        assert_snapshot!(whole(&first_messages(&council.question, &council.seats[0])), @r#"
+        assert_snapshot!(render_all(&first_messages(&council.question, &council.seats[0])), @r#"
         [system]
         You hold one seat of a council that thinks a question through before one answer is given. Your seat is pragmatist. It stands for what works in practice: how it would be done, with which means, and what it costs.
 
@@ -277,11 +277,8 @@ mod tests {
             .1;
         let frame = frame.split_once("UNTRUSTED CONTENT").unwrap().0;
         assert!(messages[0].content.as_str().contains(frame));
-        let shown = blocks(&messages[..1]);
-        assert_eq!(
-            shown,
-            format!("[system] \"seat instructions\": {forged};\n")
-        );
+        let text = blocks(&messages[..1]);
+        assert_eq!(text, format!("[system] \"seat instructions\": {forged};\n"));
     }
 
     #[test]
@@ -292,13 +289,13 @@ mod tests {
         before
             .positions
             .insert(council.seats[1].id, Untrusted::new(forged));
-        let shown = blocks(&[positions(
+        let text = blocks(&[positions(
             &before.positions,
             &council.seats,
             council.seats[0].id,
         )]);
         assert_eq!(
-            shown,
+            text,
             format!(
                 "[assistant] \"your position\": What pragmatist holds.; \"position of creative\": {forged};\n"
             )

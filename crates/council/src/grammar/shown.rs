@@ -104,36 +104,36 @@ fn pieces(message: &Message) -> Vec<Piece> {
 }
 
 /// A conversation word for word, except that the banner of a fence is `(banner)` and a marker is `#`.
-pub(super) fn whole(messages: &[Message]) -> String {
-    let mut shown = String::new();
+pub(super) fn render_all(messages: &[Message]) -> String {
+    let mut text = String::new();
     for message in messages {
-        let _ = writeln!(shown, "[{}]", message.role.as_str());
+        let _ = writeln!(text, "[{}]", message.role.as_str());
         for piece in pieces(message) {
             let _ = match piece {
                 Piece::Ours(line) if UNTRUSTED_BANNER.starts_with(&line) && !line.is_empty() => {
-                    writeln!(shown, "(banner)")
+                    writeln!(text, "(banner)")
                 }
-                Piece::Ours(line) => writeln!(shown, "{line}"),
+                Piece::Ours(line) => writeln!(text, "{line}"),
                 Piece::Block { name, content } => {
-                    writeln!(shown, "<<<DATA {name} #\n{content}\n>>>END #")
+                    writeln!(text, "<<<DATA {name} #\n{content}\n>>>END #")
                 }
             };
         }
     }
-    shown
+    text
 }
 
 /// A summary of a conversation: the role and the fenced blocks of each message.
 pub(super) fn blocks(messages: &[Message]) -> String {
-    let mut shown = String::new();
+    let mut text = String::new();
     for message in messages {
-        let _ = write!(shown, "[{}]", message.role.as_str());
+        let _ = write!(text, "[{}]", message.role.as_str());
         for piece in pieces(message) {
             if let Piece::Block { name, content } = piece {
-                let _ = write!(shown, " {name}: {content};");
+                let _ = write!(text, " {name}: {content};");
             }
         }
-        shown.push('\n');
+        text.push('\n');
     }
-    shown
+    text
 }

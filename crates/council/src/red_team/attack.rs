@@ -60,15 +60,15 @@ pub(crate) struct Attack {
 /// `TARGETS: name, name` and the rest. If no name or an unknown name is given, every seat is a target.
 /// If there is no text besides the names, or the object has extra keys, the critique is the whole answer.
 pub(crate) fn read_attack(answer: &Untrusted, seats: &[Seat]) -> Attack {
-    let whole = answer.as_str();
+    let full_text = answer.as_str();
     let seats: Vec<SeatId> = seats.iter().map(|seat| seat.id).collect();
-    let read = of_object(whole).or_else(|| of_first_line(whole, &seats));
+    let read = of_object(full_text).or_else(|| of_first_line(full_text, &seats));
     let read = read.unwrap_or_else(|| Read {
         names: Vec::new(),
-        criticism: whole.to_owned(),
+        criticism: full_text.to_owned(),
     });
     let objection = if says_nothing(&read.criticism) {
-        whole.to_owned()
+        full_text.to_owned()
     } else {
         read.criticism
     };
@@ -88,8 +88,8 @@ struct Read {
 /// Parses an answer that is an object with a critique, bare or in a code block. A backend without schema
 /// support may also answer this way. An object with extra keys or without the names is kept as a whole;
 /// one with a repeated key is not an object.
-fn of_object(whole: &str) -> Option<Read> {
-    let UniqueJson(object) = serde_json::from_str(unfenced(whole.trim())).ok()?;
+fn of_object(full_text: &str) -> Option<Read> {
+    let UniqueJson(object) = serde_json::from_str(unfenced(full_text.trim())).ok()?;
     let object = object.as_object()?;
     let critique = object.get("critique")?.as_str()?;
     let targets = object.get("targets").unwrap_or(&Value::Null);
@@ -107,7 +107,7 @@ fn of_object(whole: &str) -> Option<Read> {
             .any(|key| key != "critique" && key != "targets");
     Some(Read {
         names,
-        criticism: if says_more { whole } else { critique }.to_owned(),
+        criticism: if says_more { full_text } else { critique }.to_owned(),
     })
 }
 
@@ -123,11 +123,11 @@ fn unfenced(text: &str) -> &str {
 
 /// Parses an answer whose first line names targets. A line that names anything else belongs to the
 /// critique.
-fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
-    let (line, rest) = whole
+fn of_first_line(full_text: &str, seats: &[SeatId]) -> Option<Read> {
+    let (line, rest) = full_text
         .trim_start()
         .split_once('\n')
-        .unwrap_or((whole.trim_start(), ""));
+        .unwrap_or((full_text.trim_start(), ""));
     let line = line.trim_start_matches(is_decoration);
     let after = TARGETS.iter().find_map(|word| {
         let beginning = line.get(..word.len())?;
@@ -143,7 +143,7 @@ fn of_first_line(whole: &str, seats: &[SeatId]) -> Option<Read> {
     let criticism = if aimed(&names, seats).is_some() {
         rest
     } else {
-        whole
+        full_text
     };
     Some(Read {
         names,

@@ -92,8 +92,8 @@ Ask yourself: what would the smartest person who disagrees say? Then make that a
 /// The system prompt: base frame and flavour.
 pub(crate) fn system(flavor: RedTeamFlavor) -> PromptText {
     PromptBuilder::new()
-        .ours(BASE)
-        .ours(of_flavor(flavor))
+        .fixed_text(BASE)
+        .fixed_text(of_flavor(flavor))
         .build()
 }
 

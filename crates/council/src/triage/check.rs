@@ -180,10 +180,10 @@ mod tests {
                 "`system_prompt` of item 4 of `council` (red_team) is empty",
             ),
         ];
-        for (change, shown) in cases {
+        for (change, text) in cases {
             let broken = broken(change);
             assert_eq!(broken.len(), 1, "{broken:?}");
-            assert!(broken[0].starts_with(shown), "{broken:?}");
+            assert!(broken[0].starts_with(text), "{broken:?}");
         }
     }
 
@@ -311,13 +311,13 @@ mod tests {
             fn accepted_triage_keeps_rules_and_content(value in any_triage()) {
                 match judged(&value) {
                     Ok(accepted) => {
-                        let said = serde_json::to_value(&accepted).unwrap();
-                        prop_assert!(keeps_every_rule(&said), "{said}");
+                        let json = serde_json::to_value(&accepted).unwrap();
+                        prop_assert!(keeps_every_rule(&json), "{json}");
                         let mut value = value;
                         for seat in value["council"].as_array_mut().unwrap() {
                             seat["model_hint"] = Value::Null;
                         }
-                        prop_assert_eq!(said, value);
+                        prop_assert_eq!(json, value);
                     }
                     Err(violations) => {
                         prop_assert!(!violations.is_empty());

@@ -124,16 +124,19 @@ pub(super) fn messages(
 }
 
 fn duties(hinted: &HintedModels) -> PromptText {
-    let duties = PromptBuilder::new().ours(DUTIES);
+    let duties = PromptBuilder::new().fixed_text(DUTIES);
     // A small model copies the example, so the example names no model if none is allowed.
     let (duties, hint) = match hinted {
-        HintedModels::Any => (duties.ours(ANY_HINTS), "null | \"MODEL\""),
+        HintedModels::Any => (duties.fixed_text(ANY_HINTS), "null | \"MODEL\""),
         HintedModels::Only(models) => match models.as_slice() {
-            [] => (duties.ours(NO_HINTS), "null"),
+            [] => (duties.fixed_text(NO_HINTS), "null"),
             models => {
                 let listed = Value::from(models).to_string();
                 (
-                    duties.ours(SOME_HINTS).operator(&listed).ours("\n"),
+                    duties
+                        .fixed_text(SOME_HINTS)
+                        .operator(&listed)
+                        .fixed_text("\n"),
                     "null | \"MODEL\"",
                 )
             }
@@ -141,11 +144,11 @@ fn duties(hinted: &HintedModels) -> PromptText {
     };
     let [before, between, after] = SHAPE;
     duties
-        .ours(before)
-        .ours(hint)
-        .ours(between)
-        .ours(hint)
-        .ours(after)
+        .fixed_text(before)
+        .fixed_text(hint)
+        .fixed_text(between)
+        .fixed_text(hint)
+        .fixed_text(after)
         .build()
 }
 
@@ -153,15 +156,18 @@ fn question(query: &Untrusted, context: Option<&Untrusted>, wording: Wording) ->
     let mut prompt = PromptBuilder::new();
     if let Some(context) = context {
         prompt = prompt
-            .ours(ABOUT_CONTEXT)
+            .fixed_text(ABOUT_CONTEXT)
             .untrusted("context", context)
-            .ours("\n");
+            .fixed_text("\n");
     }
     let prompt = match wording {
-        Wording::Rewritten => prompt.ours(ABOUT_QUESTION),
-        Wording::AsAsked => prompt.ours(ABOUT_QUESTION).ours(ABOUT_WORDING),
+        Wording::Rewritten => prompt.fixed_text(ABOUT_QUESTION),
+        Wording::AsAsked => prompt.fixed_text(ABOUT_QUESTION).fixed_text(ABOUT_WORDING),
     };
-    prompt.untrusted("question", query).ours(REPLY_NOW).build()
+    prompt
+        .untrusted("question", query)
+        .fixed_text(REPLY_NOW)
+        .build()
 }
 
 #[cfg(test)]
@@ -169,7 +175,7 @@ mod tests {
     use super::*;
     use crate::context::TriageContext;
 
-    fn shown(query: &str, hinted: &HintedModels) -> String {
+    fn render(query: &str, hinted: &HintedModels) -> String {
         let messages = messages(&Untrusted::new(query), None, hinted, Wording::Rewritten);
         let shown = messages
             .iter()
@@ -181,8 +187,8 @@ mod tests {
 
     #[test]
     fn the_whole_message_without_context_and_hints() {
-        let shown = shown("Should we split our program into services?", &NO_MODELS);
-        insta::assert_snapshot!(shown);
+        let text = render("Should we split our program into services?", &NO_MODELS);
+        insta::assert_snapshot!(text);
     }
 
     #[test]
@@ -193,7 +199,7 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let context = context.shown().map(Untrusted::new);
+        let context = context.triage_json().map(Untrusted::new);
         insta::assert_snapshot!(
             question(
                 &Untrusted::new("Why?"),

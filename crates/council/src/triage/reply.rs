@@ -92,7 +92,7 @@ pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
                 LoopGrammar::ALL,
                 LoopGrammar::as_str,
             )?,
-            loop_count: fields.whole("loop_count")?,
+            loop_count: fields.integer("loop_count")?,
             red_team_flavor: one_of(
                 &mut fields,
                 "red_team_flavor",
@@ -102,7 +102,7 @@ pub(super) fn read(text: &str) -> Result<Draft, StrictFault> {
             allow_early_exit: fields.optional_truth("allow_early_exit")?.unwrap_or(true),
             synthesis_instruction: Untrusted::new(fields.text("synthesis_instruction", MAX_TEXT)?),
         };
-        fields.done().map(|()| draft)
+        fields.finish().map(|()| draft)
     })
 }
 
@@ -113,7 +113,7 @@ fn seat(value: Value, place: String) -> Result<CouncilSeat, SchemaMismatch> {
         system_prompt: Untrusted::new(fields.text("system_prompt", MAX_TEXT)?),
         model_hint: fields.optional_text("model_hint", MAX_TEXT)?,
     };
-    fields.done().map(|()| seat)
+    fields.finish().map(|()| seat)
 }
 
 fn one_of<T: Copy>(
@@ -307,9 +307,9 @@ mod tests {
                 "item 1 of `council` of the reply has the unknown key `name`",
             ),
         ];
-        for (change, shown) in cases {
+        for (change, content) in cases {
             let detail = fault(&with(change));
-            assert!(detail.contains(shown), "{detail}");
+            assert!(detail.contains(content), "{detail}");
         }
         assert_eq!(
             fault(&json!([good()])),

@@ -88,8 +88,8 @@ async fn blocking_run_works_in_multi_thread_loop() {
     let server = deliberating();
     let shared = std::sync::Arc::new(engine(config(&server)));
     assert_eq!(ask(&shared).loops_executed, 2);
-    let theirs = std::sync::Arc::clone(&shared);
-    let result = tokio::task::spawn_blocking(move || ask(&theirs))
+    let other_crucible = std::sync::Arc::clone(&shared);
+    let result = tokio::task::spawn_blocking(move || ask(&other_crucible))
         .await
         .unwrap();
     assert_eq!(result.loops_executed, 2);

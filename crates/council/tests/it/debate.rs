@@ -219,7 +219,7 @@ async fn defence_prompt_hides_other_seats() {
         assert_eq!(request.body["messages"].as_array().unwrap().len(), 2);
         assert!(text(&request, 0).contains("SEAT-MARKER pragmatist"));
         let prompt = text(&request, 1);
-        for shown in [
+        for content in [
             "Should this team of five split its one program",
             "<<<DATA \"your position\"",
             "pragmatist holds this.",
@@ -227,7 +227,7 @@ async fn defence_prompt_hides_other_seats() {
             "It costs far too much money.",
             "Defend your position",
         ] {
-            assert!(prompt.contains(shown), "{shown}");
+            assert!(prompt.contains(content), "{content}");
         }
         assert!(
             !prompt.contains("domain_expert") && !prompt.contains("creative"),
@@ -245,8 +245,8 @@ async fn later_debate_loop_starts_afresh() {
     );
     run(support::config(&server)).await.unwrap();
     for name in SEATS {
-        let asked = of_kind(&server, |call| *call == CouncilCall::Seat(name.to_owned()));
-        let [first, second] = asked.as_slice() else {
+        let seen_requests = of_kind(&server, |call| *call == CouncilCall::Seat(name.to_owned()));
+        let [first, second] = seen_requests.as_slice() else {
             panic!("{name} is asked once in each loop")
         };
         assert_eq!(first.body["messages"], second.body["messages"], "{name}");
@@ -273,7 +273,13 @@ async fn failed_defence_keeps_position() {
     ];
     assert_eq!(found, expected);
     let noted: Vec<_> = (result.degradations.iter())
-        .map(|noted| (noted.kind, noted.loop_number, noted.part.to_string()))
+        .map(|degradation| {
+            (
+                degradation.kind,
+                degradation.loop_number,
+                degradation.part.to_string(),
+            )
+        })
         .collect();
     let missing = |number| {
         (
@@ -539,7 +545,11 @@ async fn cut_attack_targets_every_seat() {
     });
     let result = run(watched(&server)).await.unwrap();
     assert_eq!(defended(&server).len(), 2 * SEATS.len());
-    let kinds: Vec<DegradationKind> = result.degradations.iter().map(|noted| noted.kind).collect();
+    let kinds: Vec<DegradationKind> = result
+        .degradations
+        .iter()
+        .map(|degradation| degradation.kind)
+        .collect();
     assert_eq!(kinds, [DegradationKind::AnswerCutShort; 2]);
     let critique = &result.reasoning_trace.as_ref().unwrap()[0].red_team_critique;
     assert!(critique.as_str().ends_with("It costs"), "as far as it goes");
@@ -555,14 +565,14 @@ async fn synthesis_sees_position_before_defence() {
     let [synthesis] = of_kind(&server, |call| *call == CouncilCall::Synthesis)
         .try_into()
         .unwrap();
-    let shown = synthesis.conversation();
+    let text = synthesis.conversation();
     assert_eq!(
-        shown.matches("pragmatist holds this.").count(),
+        text.matches("pragmatist holds this.").count(),
         2,
         "once for each loop"
     );
-    assert_eq!(shown.matches("pragmatist defends this.").count(), 2);
-    assert_eq!(shown.matches("creative holds this.").count(), 2);
+    assert_eq!(text.matches("pragmatist defends this.").count(), 2);
+    assert_eq!(text.matches("creative holds this.").count(), 2);
 }
 
 /// A debate of three loops that may end early, in which every seat repeats its position and another seat
@@ -661,13 +671,13 @@ async fn judge_sees_positions_without_defences() {
     run(watched(&server)).await.unwrap();
     let judged = of_kind(&server, |call| *call == CouncilCall::Judge);
     assert_eq!(judged.len(), 1);
-    let shown = text(&judged[0], 1);
+    let content = text(&judged[0], 1);
     assert_eq!(
-        shown.matches("holds on to one program").count(),
+        content.matches("holds on to one program").count(),
         2 * SEATS.len(),
-        "{shown}"
+        "{content}"
     );
-    assert!(!shown.contains("Under attack"), "{shown}");
+    assert!(!content.contains("Under attack"), "{content}");
 }
 
 #[tokio::test]
@@ -687,10 +697,10 @@ async fn escaped_secret_in_attack_is_redacted() {
             ["creative", "creative"],
             "it is read all the same"
         );
-        let shown = serde_json::to_string(&result).unwrap();
+        let text = serde_json::to_string(&result).unwrap();
         assert!(
-            !shown.contains(&key) && shown.contains("The key [secret:"),
-            "{shown}"
+            !text.contains(&key) && text.contains("The key [secret:"),
+            "{text}"
         );
         assert!(
             server

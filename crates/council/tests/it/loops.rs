@@ -98,7 +98,7 @@ async fn loop_count_stays_within_plan() {
                 // After the last loop there is no check, because it could change nothing.
                 let ends_early = settled.filter(|settled| allowed && *settled < loop_count);
                 let executed = ends_early.unwrap_or(loop_count);
-                let asked = match (allowed, ends_early) {
+                let request_count = match (allowed, ends_early) {
                     (false, _) => 0,
                     (true, Some(settled)) => settled - 1,
                     (true, None) => loop_count - 2,
@@ -106,13 +106,13 @@ async fn loop_count_stays_within_plan() {
                 let case = format!("{script:?} of {loop_count}, early exit allowed: {allowed}");
                 assert_eq!(result.loops_executed, executed, "{case}");
                 assert_eq!(result.early_exit, ends_early.is_some(), "{case}");
-                assert_eq!(judge_calls(&server), asked as usize, "{case}");
+                assert_eq!(judge_calls(&server), request_count as usize, "{case}");
                 assert_eq!(
                     count(&server, |call| *call == CouncilCall::RedTeam),
                     executed as usize,
                     "{case}"
                 );
-                let all = 1 + 3 * executed + asked + 1;
+                let all = 1 + 3 * executed + request_count + 1;
                 assert_eq!(server.completions().len(), all as usize, "{case}");
                 assert_eq!(result.usage.calls, u64::from(all), "{case}");
             }
@@ -299,8 +299,12 @@ fn settling(grammar: &str, judge: &'static str, silent: Option<(u32, usize)>) ->
         CouncilCall::Judge => {
             let text = request.body["messages"][1]["content"].as_str().unwrap();
             let (prior, now) = text.split_once("What each seat holds now:").unwrap();
-            let shown = [prior, now].map(|text| text.matches("<<<DATA \"").count());
-            assert_eq!(shown, if is_sequential { [1, 1] } else { [3, 3] }, "{text}");
+            let positions = [prior, now].map(|text| text.matches("<<<DATA \"").count());
+            assert_eq!(
+                positions,
+                if is_sequential { [1, 1] } else { [3, 3] },
+                "{text}"
+            );
             // A judge that sees a different draft cannot answer NO.
             Reply::Answer(if text.contains("Draft") { "YES" } else { judge }.to_owned())
         }
@@ -368,11 +372,11 @@ struct Shown(Mutex<Vec<Vec<String>>>);
 impl DeltaStrategy for Shown {
     async fn detect(&self, prior: &Positions, current: &Positions) -> DeltaVerdict {
         for positions in [prior, current] {
-            let shown = positions
+            let lines = positions
                 .iter()
                 .map(|(seat, text)| format!("{seat}: {}", text.as_str()))
                 .collect();
-            self.0.lock().unwrap().push(shown);
+            self.0.lock().unwrap().push(lines);
         }
         DeltaVerdict::Unchanged
     }

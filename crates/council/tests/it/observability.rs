@@ -192,8 +192,8 @@ async fn record_has_last_positions_and_critique() {
 #[tokio::test]
 async fn trace_has_triage_configuration() {
     let server = plain(triage("debate", &ROLES), "Keep it.", "YES");
-    let told = serde_json::to_value(run(observed(&server)).await.triage.unwrap()).unwrap();
-    assert_eq!(told, triage("debate", &ROLES));
+    let json = serde_json::to_value(run(observed(&server)).await.triage.unwrap()).unwrap();
+    assert_eq!(json, triage("debate", &ROLES));
 }
 
 #[tokio::test]
@@ -216,31 +216,35 @@ async fn run_usage_is_sum_of_parts() {
         ];
         assert_eq!(names, expected, "{grammar}");
         let sum = |of: fn(&CallUsage) -> u64| parts.values().map(of).sum::<u64>();
-        let whole = result.usage;
-        assert_eq!(whole.calls, server.completions().len() as u64, "{grammar}");
-        assert_eq!(whole.calls, sum(|part| part.calls), "{grammar}");
+        let full_call_usage = result.usage;
         assert_eq!(
-            whole.tokens_input,
+            full_call_usage.calls,
+            server.completions().len() as u64,
+            "{grammar}"
+        );
+        assert_eq!(full_call_usage.calls, sum(|part| part.calls), "{grammar}");
+        assert_eq!(
+            full_call_usage.tokens_input,
             sum(|part| part.tokens_input),
             "{grammar}"
         );
         assert_eq!(
-            whole.tokens_output,
+            full_call_usage.tokens_output,
             sum(|part| part.tokens_output),
             "{grammar}"
         );
         assert_eq!(
-            whole.calls_without_tokens,
+            full_call_usage.calls_without_tokens,
             sum(|part| part.calls_without_tokens),
             "{grammar}"
         );
         assert_eq!(
-            whole.micro_dollars,
+            full_call_usage.micro_dollars,
             sum(|part| part.micro_dollars),
             "{grammar}"
         );
         assert_eq!(
-            whole.calls_without_cost,
+            full_call_usage.calls_without_cost,
             sum(|part| part.calls_without_cost),
             "{grammar}"
         );
@@ -249,7 +253,7 @@ async fn run_usage_is_sum_of_parts() {
             .iter()
             .map(crucible_testkit::SeenRequest::prompt_tokens)
             .sum();
-        assert_eq!(whole.tokens_input, sent as u64, "{grammar}");
+        assert_eq!(full_call_usage.tokens_input, sent as u64, "{grammar}");
     }
 }
 
@@ -370,16 +374,20 @@ async fn identical_answers_of_one_model_are_visible() {
         "YES",
     );
     for record in run(observed(&server)).await.reasoning_trace.unwrap() {
-        let told = record.independence;
-        assert_eq!(told.pairwise_similarity.len(), 6);
+        let independence = record.independence;
+        assert_eq!(independence.pairwise_similarity.len(), 6);
         assert!(
-            told.pairwise_similarity
+            independence
+                .pairwise_similarity
                 .iter()
                 .all(|pair| (pair.similarity - 1.0).abs() < 1e-9)
         );
-        assert_eq!((told.mean_similarity, told.distinct_models), (Some(1.0), 1));
         assert_eq!(
-            told.moved_to_majority,
+            (independence.mean_similarity, independence.distinct_models),
+            (Some(1.0), 1)
+        );
+        assert_eq!(
+            independence.moved_to_majority,
             if record.loop_number == 1 {
                 None
             } else {

@@ -178,7 +178,7 @@ async fn agreeing_red_team_is_noted_and_loop_continues() {
                 result
                     .degradations
                     .iter()
-                    .all(|noted| noted.kind == DegradationKind::RedTeamYielded)
+                    .all(|degradation| degradation.kind == DegradationKind::RedTeamYielded)
             );
             assert!(
                 result
@@ -215,8 +215,11 @@ async fn attack_without_objection_is_noted_in_debate() {
             other => plainly(other),
         });
         let result = watched(&server).await;
-        let kinds: Vec<DegradationKind> =
-            result.degradations.iter().map(|noted| noted.kind).collect();
+        let kinds: Vec<DegradationKind> = result
+            .degradations
+            .iter()
+            .map(|degradation| degradation.kind)
+            .collect();
         assert_eq!(kinds, [DegradationKind::RedTeamYielded; 3], "{answer}");
     }
 }
@@ -261,18 +264,18 @@ async fn red_team_prompt_is_constant_across_loops() {
                     .iter()
                     .flat_map(|seat| labels.map(|label| format!("{label} {seat}")));
                 let names: Vec<String> = names.chain(["draft".to_owned()]).collect();
-                let shown: Vec<String> = names
+                let lines: Vec<String> = names
                     .iter()
                     .flat_map(|name| fenced(&prompt, name))
                     .collect();
-                assert!(!shown.is_empty(), "{grammar}: something is under attack");
+                assert!(!lines.is_empty(), "{grammar}: something is under attack");
                 assert!(
-                    shown
+                    lines.iter().all(|message| PLEAS
                         .iter()
-                        .all(|said| PLEAS.iter().any(|plea| said.trim_end() == plea.trim_end())),
+                        .any(|plea| message.trim_end() == plea.trim_end())),
                     "{prompt}"
                 );
-                let free = shown.iter().fold(prompt.clone(), |rest, said| {
+                let free = lines.iter().fold(prompt.clone(), |rest, said| {
                     rest.replacen(said.as_str(), "", 1)
                 });
                 assert!(!free.contains("agree"), "only behind the fences: {free}");
@@ -355,8 +358,8 @@ async fn red_team_instructions_reach_only_red_team() {
             {
                 let messages = request.body["messages"].as_array().unwrap();
                 for message in messages {
-                    let said = message["content"].as_str().unwrap();
-                    let leaked = lines.iter().find(|line| said.contains(**line));
+                    let text = message["content"].as_str().unwrap();
+                    let leaked = lines.iter().find(|line| text.contains(**line));
                     assert_eq!(leaked, None, "{:?}", council_call(request));
                 }
             }

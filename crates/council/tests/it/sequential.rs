@@ -35,8 +35,8 @@ fn read(server: &FakeApi, call: &CouncilCall, time: usize) -> Vec<String> {
     let messages = &sent(server, call)[time];
     let roles: Vec<_> = messages.iter().map(|(role, _)| role.as_str()).collect();
     assert_eq!(roles, ["system", "user"]);
-    let shown = fenced_blocks(&messages[1].1).into_iter();
-    shown
+    let into_iter = fenced_blocks(&messages[1].1).into_iter();
+    into_iter
         .filter(|(name, _)| name != "question" && name != "focus")
         .map(|(name, text)| format!("{name}: {text}"))
         .collect()
@@ -168,13 +168,13 @@ async fn failed_seat_passes_draft_on() {
         .map(|worse| (worse.loop_number, worse.kind))
         .collect();
     assert_eq!(missing, [(Some(1), DegradationKind::SeatMissing)]);
-    let answered: Vec<_> = result
+    let positions: Vec<_> = result
         .reasoning_trace
         .unwrap()
         .iter()
         .map(|record| record.council_responses.len())
         .collect();
-    assert_eq!(answered, [2, 3]);
+    assert_eq!(positions, [2, 3]);
 }
 
 #[tokio::test]

@@ -319,7 +319,7 @@ async fn cut_synthesis_is_used_and_noted() {
     let noted: Vec<_> = result
         .degradations
         .iter()
-        .map(|noted| (noted.kind, noted.part))
+        .map(|degradation| (degradation.kind, degradation.part))
         .collect();
     assert_eq!(noted, [(DegradationKind::AnswerCutShort, Part::Synthesis)]);
 }

@@ -494,16 +494,16 @@ fn too_many_fallback_models_are_refused_unsent() {
         "the model that is asked is no fallback of itself"
     );
     let five = [four.clone(), vec!["maker/5".to_owned()]].concat();
-    let told = "fallback_models is a list of 4 besides the requested model; OpenRouter accepts at most \
+    let message = "fallback_models is a list of 4 besides the requested model; OpenRouter accepts at most \
     three; name fewer";
-    assert_eq!(refused(with(&five)), told);
+    assert_eq!(refused(with(&five)), message);
     let other = || "maker/other".to_owned();
     assert_eq!(
         refused(EngineConfig {
             triage_model: other(),
             ..with(&four)
         }),
-        told,
+        message,
         "the triage asks another"
     );
     assert_eq!(
@@ -511,7 +511,7 @@ fn too_many_fallback_models_are_refused_unsent() {
             default_model: other(),
             ..with(&four)
         }),
-        told
+        message
     );
     let hinted = |hinted_models| EngineConfig {
         hinted_models,
@@ -519,10 +519,10 @@ fn too_many_fallback_models_are_refused_unsent() {
     };
     assert_eq!(
         refused(hinted(HintedModels::Any)),
-        told,
+        message,
         "a seat may ask another"
     );
-    assert_eq!(refused(hinted(HintedModels::Only(vec![other()]))), told);
+    assert_eq!(refused(hinted(HintedModels::Only(vec![other()]))), message);
     assert_eq!(
         refused(hinted(HintedModels::Only(vec![" maker/2 ".to_owned()]))),
         "fine"
@@ -545,7 +545,7 @@ fn too_many_fallback_models_are_refused_unsent() {
     );
     assert_eq!(
         refused(of_phases(&[("council-judge", "maker/other")])),
-        told
+        message
     );
     assert_eq!(refused(of_phases(&[("council-judge", "maker/4")])), "fine");
     let elsewhere = EngineConfig {

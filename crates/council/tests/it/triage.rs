@@ -87,7 +87,7 @@ async fn broken(value: &Value) -> Vec<Violation> {
 #[tokio::test]
 async fn prose_and_fenced_json_are_refused_once() {
     let good = good().to_string();
-    for (text, shown) in [
+    for (text, content) in [
         (
             "You should not migrate.".to_owned(),
             "it begins with something else than `{`",
@@ -109,7 +109,7 @@ async fn prose_and_fenced_json_are_refused_once() {
         (good.replace('"', "'"), "key must be a string"),
     ] {
         match unreadable(&text).await {
-            StrictFault::NoJson { detail } => assert!(detail.contains(shown), "{detail}"),
+            StrictFault::NoJson { detail } => assert!(detail.contains(content), "{detail}"),
             other => panic!("{other}: {text}"),
         }
     }
@@ -122,7 +122,7 @@ async fn wrong_shape_is_refused_with_place_and_value() {
             .to_string()
             .replacen("\"loop_count\":3", "\"loop_count\":9,\"loop_count\":3", 1);
     assert_ne!(twice, good().to_string());
-    for (text, shown) in [
+    for (text, content) in [
         (
             with(|v| v["complexity"] = "wicked".into()).to_string(),
             "`complexity` of the reply is \"wicked\", none of",
@@ -154,7 +154,7 @@ async fn wrong_shape_is_refused_with_place_and_value() {
         ),
     ] {
         match unreadable(text).await {
-            StrictFault::WrongShape { detail } => assert!(detail.contains(shown), "{detail}"),
+            StrictFault::WrongShape { detail } => assert!(detail.contains(content), "{detail}"),
             other => panic!("{other}"),
         }
     }
@@ -313,14 +313,14 @@ async fn triage_with_other_finish_reason_is_noted() {
 #[tokio::test]
 async fn shortened_long_question_is_noted() {
     let handed_on = |length: usize| with(|v| v["reconstructed_query"] = "ä".repeat(length).into());
-    for (asked, kept, is_told) in [
+    for (asked, stored_count, is_told) in [
         (5000, 2499, true),
         (5000, 2500, false),
         (2001, 1000, true),
         (2001, 1001, false),
         (2000, 10, false),
     ] {
-        let server = council(&handed_on(kept));
+        let server = council(&handed_on(stored_count));
         let result = engine(config(&server))
             .run(&"ö".repeat(asked), &TriageContext::none())
             .await
@@ -331,7 +331,7 @@ async fn shortened_long_question_is_noted() {
             .collect();
         let detail = format!(
             "the question has {asked} characters, but its rewording for the council has only \
-        {kept}"
+        {stored_count}"
         );
         assert_eq!(
             messages,
@@ -340,7 +340,7 @@ async fn shortened_long_question_is_noted() {
             } else {
                 Vec::new()
             },
-            "{asked} {kept}"
+            "{asked} {stored_count}"
         );
     }
 }
@@ -366,8 +366,8 @@ async fn the_context_is_measured_as_it_is_sent() {
         .run(QUESTION, &context)
         .await
         .unwrap();
-    let (_, shown) = unfenced(&shown_to_triage(&server.completions()).1, "context");
-    assert_eq!(shown, r#"{"a":1.0}"#);
+    let (_, text) = unfenced(&shown_to_triage(&server.completions()).1, "context");
+    assert_eq!(text, r#"{"a":1.0}"#);
 }
 
 #[tokio::test]
@@ -511,18 +511,21 @@ async fn invalid_question_is_refused_before_any_request() {
 
 /// The messages of the triage: system and user.
 fn shown_to_triage(requests: &[SeenRequest]) -> (String, String) {
-    let asked: Vec<&SeenRequest> = requests
+    let seen_requests: Vec<&SeenRequest> = requests
         .iter()
         .filter(|r| council_call(r) == CouncilCall::Triage)
         .collect();
-    assert_eq!(asked.len(), 1);
+    assert_eq!(seen_requests.len(), 1);
     let text = |index: usize| {
-        asked[0].body["messages"][index]["content"]
+        seen_requests[0].body["messages"][index]["content"]
             .as_str()
             .unwrap()
             .to_owned()
     };
-    assert_eq!(asked[0].body["messages"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        seen_requests[0].body["messages"].as_array().unwrap().len(),
+        2
+    );
     (text(0), text(1))
 }
 
@@ -588,10 +591,10 @@ async fn context_reaches_only_the_triage() {
             .await
             .unwrap();
         let requests = server.requests();
-        let (duties, asked) = shown_to_triage(&requests);
-        let (around, shown) = unfenced(&asked, "context");
+        let (duties, question) = shown_to_triage(&requests);
+        let (around, text) = unfenced(&question, "context");
         let json = r#"{"CONTEXT-KEY":true,"z":{"a":9007199254740993,"b":[1,null,"MARKER-7"]}}"#;
-        assert_eq!(shown, json);
+        assert_eq!(text, json);
         assert!(!format!("{duties}{around}").contains("MARKER-7"));
         let telling = requests.iter().filter(|request| {
             let body = request.body.to_string();
@@ -901,11 +904,8 @@ async fn escaped_secret_in_triage_is_redacted() {
             .run(QUESTION, &TriageContext::none())
             .await
             .unwrap();
-        let shown = serde_json::to_string(&result).unwrap();
-        assert!(
-            !shown.contains(&key) && shown.contains("[secret:"),
-            "{shown}"
-        );
+        let text = serde_json::to_string(&result).unwrap();
+        assert!(!text.contains(&key) && text.contains("[secret:"), "{text}");
         let redacted = result
             .degradations
             .iter()

@@ -105,7 +105,7 @@ impl<'d> DebateContext<'d> {
                 metadata: hints::<R>(client, phase),
             })
             .await;
-        let answered = match called {
+        let model_reply = match called {
             Ok(result) => {
                 record.model.clone_from(&result.model_used);
                 self.note_ignored(&result, phase);
@@ -124,10 +124,10 @@ impl<'d> DebateContext<'d> {
             }
             Err(error) => Err(CallError::into(error)),
         };
-        if let Err(error) = &answered {
+        if let Err(error) = &model_reply {
             record.error = error.to_string();
         }
-        transcript::store(self.transcript, record, answered)
+        transcript::store(self.transcript, record, model_reply)
     }
 
     /// Adds a note for the executor of the plan, without repetition.
@@ -204,11 +204,11 @@ fn checked_reply<R: Reply>(result: &LlmResult, phase: DebatePhase) -> Result<R, 
         });
     }
     let budget = phase.tokens();
-    let whole = result
+    let full_text = result
         .complete_answer()
         .map_err(|_| refused(ReplyFault::TruncatedAnswer { budget }))?;
     if let Some(tokens) = result.tokens_output.filter(|tokens| *tokens > budget) {
         return Err(refused(ReplyFault::OverBudget { tokens, budget }));
     }
-    R::read(whole.as_str()).map_err(refused)
+    R::read(full_text.as_str()).map_err(refused)
 }

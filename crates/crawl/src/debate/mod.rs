@@ -81,7 +81,7 @@ pub async fn debate(
     observer: &dyn CrawlObserver,
 ) -> Result<DebateOutcome, DebateError> {
     let floor = &mut DebateContext::new(inspection, timeout, session, transcript, observer);
-    let mut settled = SuggestionOutcomes::default();
+    let mut suggestion_outcomes = SuggestionOutcomes::default();
     let mut plan = gpt.draft(floor).await?;
     let gpt_model = plan.0.model.clone();
     let mut critique = claude.critique(&plan, floor).await?;
@@ -90,12 +90,12 @@ pub async fn debate(
             break;
         }
         let revision = gpt.revise(&plan, &critique, floor).await?;
-        settled.add_revision(&plan.0.reply, &critique.0.reply, &revision.0.reply);
+        suggestion_outcomes.add_revision(&plan.0.reply, &critique.0.reply, &revision.0.reply);
         plan = revision;
         critique = claude.critique(&plan, floor).await?;
     }
-    let mut in_the_end = settled.clone();
-    settled.reject_unanswered(&critique.0.reply);
+    let mut in_the_end = suggestion_outcomes.clone();
+    suggestion_outcomes.reject_unanswered(&critique.0.reply);
     let rounds = floor.round;
     if !critique.is_approval() {
         floor.note(format!(
@@ -107,7 +107,7 @@ pub async fn debate(
     } else {
         "the plan was not approved"
     };
-    let summary = summary::summary(rounds, end, &settled, critique.issues());
+    let summary = summary::summary(rounds, end, &suggestion_outcomes, critique.issues());
     let last = gpt.synthesise(&summary, &plan, &critique, floor).await?;
     let unheard = last.0.reply.steps.iter().filter(|step| {
         !plan

@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn rounds_default_to_two_and_clamp_to_four() {
         assert_eq!(DebateRounds::default().get(), 2);
-        for (requested, given) in [(0, 1), (1, 1), (3, 3), (4, 4), (5, 4), (u32::MAX, 4)] {
-            assert_eq!(DebateRounds::capped(requested).get(), given);
+        for (requested, given_count) in [(0, 1), (1, 1), (3, 3), (4, 4), (5, 4), (u32::MAX, 4)] {
+            assert_eq!(DebateRounds::capped(requested).get(), given_count);
         }
     }
 

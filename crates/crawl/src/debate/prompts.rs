@@ -202,7 +202,9 @@ static SYNTHESIS: Template = Template {
 
 /// The system message of a phase: our own words only.
 pub(super) fn system(phase: DebatePhase) -> PromptText {
-    PromptBuilder::new().ours(template(phase).system).build()
+    PromptBuilder::new()
+        .fixed_text(template(phase).system)
+        .build()
 }
 
 /// The user message of a phase.
@@ -222,9 +224,9 @@ fn add(
     material: &[Material],
 ) -> PromptBuilder {
     match part {
-        FixedText(words) => prompt.ours(words),
-        Forms => prompt.ours(accepted_forms(system)),
-        Variables => prompt.ours(accepted_variables()),
+        FixedText(words) => prompt.fixed_text(words),
+        Forms => prompt.fixed_text(accepted_forms(system)),
+        Variables => prompt.fixed_text(accepted_variables()),
         Show(slot) => {
             let pieces = material
                 .iter()

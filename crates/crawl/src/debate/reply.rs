@@ -75,7 +75,7 @@ impl Reply for DraftReply {
 
     fn from_fields(mut fields: Fields) -> Result<Self, SchemaMismatch> {
         let (dependencies, steps, warnings) = plan(&mut fields)?;
-        fields.done()?;
+        fields.finish()?;
         Ok(Self {
             dependencies,
             steps,
@@ -210,7 +210,7 @@ impl Reply for CritiqueReply {
                 step_name: fields.text("step_name", MAX_NAME)?,
                 description: fields.words("description", MAX_TEXT)?,
             };
-            fields.done().map(|()| issue)
+            fields.finish().map(|()| issue)
         })?;
         let suggestions = fields.list("suggestions", MAX_ITEMS, |value, place| {
             let mut fields = Fields::new(value, place)?;
@@ -219,10 +219,10 @@ impl Reply for CritiqueReply {
                 step_name: fields.text("step_name", MAX_NAME)?,
                 description: fields.words("description", MAX_TEXT)?,
             };
-            fields.done().map(|()| suggestion)
+            fields.finish().map(|()| suggestion)
         })?;
         let approved = fields.truth("approved")?;
-        fields.done()?;
+        fields.finish()?;
         Ok(Self {
             issues,
             suggestions,
@@ -261,7 +261,7 @@ impl Reply for SynthesisReply {
         let (dependencies, steps, warnings) = plan(&mut fields)?;
         let accepted_suggestions = fields.texts("accepted_suggestions", MAX_ITEMS, MAX_TEXT)?;
         let rejected_suggestions = fields.texts("rejected_suggestions", MAX_ITEMS, MAX_TEXT)?;
-        fields.done()?;
+        fields.finish()?;
         Ok(Self {
             dependencies,
             steps,
@@ -299,7 +299,7 @@ fn plan(fields: &mut Fields) -> Result<(Dependencies, Vec<PlanStep>, Vec<String>
         tools: needs.texts("tools", MAX_ITEMS, MAX_NAME)?,
         notes: needs.text("notes", MAX_TEXT)?,
     };
-    needs.done()?;
+    needs.finish()?;
     let steps = fields.list("steps", MAX_ITEMS, |value, place| {
         step(Fields::new(value, place)?)
     })?;
@@ -329,7 +329,7 @@ fn step(mut fields: Fields) -> Result<PlanStep, SchemaMismatch> {
             None => String::new(),
         },
     };
-    fields.done().map(|()| step)
+    fields.finish().map(|()| step)
 }
 
 fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, SchemaMismatch> {
@@ -345,7 +345,7 @@ fn variables(value: Value, place: &str) -> Result<BTreeMap<String, String>, Sche
                 fields.words("name", MAX_NAME)?,
                 fields.text("value", MAX_TEXT)?,
             );
-            fields.done().map(|()| pair)
+            fields.finish().map(|()| pair)
         })
     };
     let mut variables = BTreeMap::new();

@@ -49,8 +49,8 @@ impl SuggestionOutcomes {
 
     fn settle(&mut self, critique: &CritiqueReply, before: &[PlanStep], after: &[PlanStep]) {
         for suggestion in &critique.suggestions {
-            let taken = was_taken(suggestion, before, after);
-            if taken {
+            let is_taken = was_taken(suggestion, before, after);
+            if is_taken {
                 &mut self.accepted
             } else {
                 &mut self.rejected
@@ -91,18 +91,18 @@ fn was_taken(suggestion: &Suggestion, before: &[PlanStep], after: &[PlanStep]) -
 pub(super) fn summary(
     rounds: u32,
     end: &str,
-    settled: &SuggestionOutcomes,
+    suggestion_outcomes: &SuggestionOutcomes,
     unresolved: &[Issue],
 ) -> String {
     let mut lines = vec![format!("rounds: {rounds}; {end}")];
     lines.extend(
-        settled
+        suggestion_outcomes
             .accepted
             .iter()
             .map(|suggestion| format!("accepted: {}", with_author(suggestion))),
     );
     lines.extend(
-        settled
+        suggestion_outcomes
             .rejected
             .iter()
             .map(|suggestion| format!("not taken: {}", with_author(suggestion))),

@@ -169,8 +169,8 @@ mod properties {
                     match read(index, candidate) {
                         Ok(_) => prop_assert!(serde_json::from_str::<Value>(candidate).is_ok_and(|value| value.is_object())),
                         Err(fault) => {
-                            let shown = fault.to_string();
-                            prop_assert!(shown.lines().count() == 1 && shown.len() < 600, "{shown}");
+                            let content = fault.to_string();
+                            prop_assert!(content.lines().count() == 1 && content.len() < 600, "{content}");
                         }
                     }
                 }

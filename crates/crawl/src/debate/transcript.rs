@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn long_reply_is_marked_as_cut() {
         assert_eq!(truncated_reply("fine"), "fine");
-        let whole = "x".repeat(MAX_KEPT);
-        assert_eq!(truncated_reply(&whole), whole);
+        let full_text = "x".repeat(MAX_KEPT);
+        assert_eq!(truncated_reply(&full_text), full_text);
         let long = truncated_reply(&"ü".repeat(MAX_KEPT));
         assert!(long.len() < MAX_KEPT + 100);
         assert!(

@@ -64,21 +64,21 @@ impl OutputDir {
                 path: path.to_owned(),
             });
         }
-        let there = real
+        let target_path = real
             .ancestors()
             .find(|ancestor| ancestor.symlink_metadata().is_ok())
             .unwrap_or(Path::new("/"));
-        if !there.is_dir() {
+        if !target_path.is_dir() {
             return Err(ExportError::NotADirectory {
-                path: there.to_owned(),
+                path: target_path.to_owned(),
             });
         }
-        if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        if access(target_path, Access::WRITE_OK | Access::EXEC_OK).is_err() {
             return Err(ExportError::NotWritable {
-                path: there.to_owned(),
+                path: target_path.to_owned(),
             });
         }
-        if there == real {
+        if target_path == real {
             if let Some(entry) = occupied(&real)? {
                 return Err(ExportError::Occupied { path: real, entry });
             }
@@ -178,8 +178,8 @@ mod tests {
         let seed = [
             "/usr", "/etc", "/var", "/bin", "/sbin", "/lib", "/boot", "/proc", "/sys", "/dev",
         ];
-        let ours = ["/lib32", "/lib64", "/libx32", "/run"];
-        for system in seed.into_iter().chain(ours) {
+        let own_lines = ["/lib32", "/lib64", "/libx32", "/run"];
+        for system in seed.into_iter().chain(own_lines) {
             for path in [
                 system.to_owned(),
                 format!("{system}/"),
@@ -342,9 +342,9 @@ mod tests {
     #[test]
     fn checking_creates_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let wanted = dir.path().join("a/b/c");
+        let requested_path = dir.path().join("a/b/c");
         assert_eq!(
-            OutputDir::resolve(&wanted).unwrap().path(),
+            OutputDir::resolve(&requested_path).unwrap().path(),
             dir.path().canonicalize().unwrap().join("a/b/c")
         );
         OutputDir::in_home(dir.path(), 7).unwrap();

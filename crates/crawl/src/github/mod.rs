@@ -281,7 +281,7 @@ impl<'a> GitHub<'a> {
         let error = match error {
             GhError::RateLimited(reset) => {
                 return GitHubError::RateLimited {
-                    reset_in: rate_limit_wait::left(reset, self.clock),
+                    reset_in: rate_limit_wait::remaining_wait(reset, self.clock),
                 };
             }
             GhError::NotLoggedIn { message } => GhError::NotLoggedIn {

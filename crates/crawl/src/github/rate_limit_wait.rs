@@ -64,7 +64,7 @@ impl RateLimitWait {
         clock: &dyn Clock,
         observer: &dyn CrawlObserver,
     ) -> LimitAction {
-        let left = left(reset, clock);
+        let left = remaining_wait(reset, clock);
         let short = match left {
             _ if began == RequestStart::AfterTheWait => None,
             Some(left) => (left <= MAX_LEN).then_some(left),
@@ -82,7 +82,7 @@ impl RateLimitWait {
 }
 
 /// The time until the reset; none if GitHub did not state it.
-pub(super) fn left(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
+pub(super) fn remaining_wait(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
     reset.after.or_else(|| {
         let millis = reset
             .at?
@@ -94,8 +94,8 @@ pub(super) fn left(reset: LimitReset, clock: &dyn Clock) -> Option<Duration> {
     })
 }
 
-async fn wait(whole: Duration, observer: &dyn CrawlObserver) {
-    let mut left = whole;
+async fn wait(full_duration: Duration, observer: &dyn CrawlObserver) {
+    let mut left = full_duration;
     while !left.is_zero() {
         observer.waiting("GitHub's rate limit is exhausted", left);
         let step = left.min(TICK);

@@ -210,8 +210,11 @@ mod tests {
         ] {
             assert!(with(field, value.clone()).is_err(), "{field}: {value}");
         }
-        for odd in [Value::Null, json!([]), json!("text"), json!({})] {
-            assert!(parse_repository(&odd, "github.com").is_err(), "{odd}");
+        for unusual_json in [Value::Null, json!([]), json!("text"), json!({})] {
+            assert!(
+                parse_repository(&unusual_json, "github.com").is_err(),
+                "{unusual_json}"
+            );
         }
     }
 

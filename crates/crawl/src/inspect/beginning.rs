@@ -22,15 +22,15 @@ pub(super) struct Beginning {
 /// could be missed is left out.
 pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> Beginning {
     let text = file.content.as_str();
-    let wanted = cut_at(text, characters, bytes);
-    let seen = text.ceil_char_boundary(wanted.saturating_add(LOOK_AHEAD));
+    let requested = cut_at(text, characters, bytes);
+    let seen = text.ceil_char_boundary(requested.saturating_add(LOOK_AHEAD));
     let judged = match file.extent {
         SampleExtent::Beginning if seen == text.len() => text.len().saturating_sub(LOOK_AHEAD),
         _ => text.len(),
     };
-    let end = text.floor_char_boundary(wanted.min(judged));
+    let end = text.floor_char_boundary(requested.min(judged));
 
-    let mut shown = String::with_capacity(end);
+    let mut content = String::with_capacity(end);
     let mut from = 0;
     let mut secrets = 0;
     for secret in Scanner::builtin().scan(&text.as_bytes()[..seen]) {
@@ -39,16 +39,16 @@ pub(super) fn beginning(file: &SampledFile, characters: usize, bytes: usize) -> 
             break;
         }
         secrets += 1;
-        shown.push_str(&text[from.min(start)..start]);
-        shown.push_str(&format!("[secret:{}]", secret.rule.as_str()));
+        content.push_str(&text[from.min(start)..start]);
+        content.push_str(&format!("[secret:{}]", secret.rule.as_str()));
         from = text.ceil_char_boundary(secret.range.end);
     }
-    shown.push_str(&text[from.min(end)..end]);
+    content.push_str(&text[from.min(end)..end]);
     // A replacement may be longer than the secret.
-    shown.truncate(cut_at(&shown, characters, bytes));
+    content.truncate(cut_at(&content, characters, bytes));
     let is_whole = end == text.len() && file.extent == SampleExtent::Whole;
     Beginning {
-        text: shown,
+        text: content,
         extent: if is_whole {
             SampleExtent::Whole
         } else {

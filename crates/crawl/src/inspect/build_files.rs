@@ -31,7 +31,7 @@ pub(super) fn build_files(sampling: &RepoSample, detection: &Detection) -> Build
         .collect();
     // The sort is stable: the rest keeps the reading order.
     candidates.sort_by_key(|file| !detection.detected_files.contains(&file.path));
-    let mut shown = BuildFileSelection {
+    let mut build_file_selection = BuildFileSelection {
         files: Vec::new(),
         cut: 0,
         secrets: 0,
@@ -39,7 +39,7 @@ pub(super) fn build_files(sampling: &RepoSample, detection: &Detection) -> Build
     let mut left = TOTAL_BYTES;
     for file in candidates {
         if left < LEAST_BYTES {
-            shown.cut += 1;
+            build_file_selection.cut += 1;
             continue;
         }
         let limit = FILE_BYTES.min(left);
@@ -48,14 +48,14 @@ pub(super) fn build_files(sampling: &RepoSample, detection: &Detection) -> Build
             let note = format!("\n[only the beginning of {} bytes]\n", file.total_bytes);
             part = beginning(file, usize::MAX, limit - note.len());
             part.text.push_str(&note);
-            shown.cut += 1;
+            build_file_selection.cut += 1;
         }
         left -= part.text.len();
-        shown.secrets += part.secrets;
-        shown.files.push(BuildFile {
+        build_file_selection.secrets += part.secrets;
+        build_file_selection.files.push(BuildFile {
             path: file.path.clone(),
             content: Untrusted::new(part.text),
         });
     }
-    shown
+    build_file_selection
 }

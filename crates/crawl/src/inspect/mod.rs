@@ -118,7 +118,7 @@ pub fn inspect(
     {
         let sub_projects = sub_projects(&projects);
         return Err(InspectError::ChooseSubProject {
-            known: named(&sub_projects),
+            known: format_names(&sub_projects),
             sub_projects,
         });
     }
@@ -126,10 +126,15 @@ pub fn inspect(
     let readme = sampling
         .readme()
         .map(|file| beginning(file, README_CHARACTERS, usize::MAX));
-    let shown = build_files(&sampling, &detection);
+    let build_file_selection = build_files(&sampling, &detection);
     let tree = Scanner::builtin().redact(&sampling.tree_summary);
-    let secrets = readme.as_ref().map_or(0, |readme| readme.secrets) + shown.secrets;
-    let warnings = warnings(&sampling, &projects, shown.cut, secrets as u64 + tree.count);
+    let secrets = readme.as_ref().map_or(0, |readme| readme.secrets) + build_file_selection.secrets;
+    let warnings = warnings(
+        &sampling,
+        &projects,
+        build_file_selection.cut,
+        secrets as u64 + tree.count,
+    );
     let manifests = Manifests::new(&files, &detection.directory);
     let (version_constraints, scripts) = (manifests.version_constraints(), manifests.scripts());
     let declared = installed(&manifests, &fetched.tree, &detection.directory);
@@ -172,7 +177,7 @@ pub fn inspect(
     );
     Ok(Inspection {
         artifact,
-        build_files: shown.files,
+        build_files: build_file_selection.files,
         links: sampling.links.into_iter().chain(sampling.unseen).collect(),
         version_constraints,
         build_dir: if directory.is_empty() {
@@ -238,7 +243,7 @@ fn look(fetched: &Fetched, subpath: Option<&RepoPath>) -> Result<RepoSample, Ins
     let sub_projects = sub_projects(&find_projects(&project_files(&sampling)));
     Err(InspectError::NoSubProject {
         path: path.to_string(),
-        known: named(&sub_projects),
+        known: format_names(&sub_projects),
         sub_projects,
     })
 }
@@ -264,7 +269,7 @@ fn sub_projects(projects: &Projects) -> Vec<SubProject> {
     projects.projects.iter().map(project).collect()
 }
 
-fn named(sub_projects: &[SubProject]) -> String {
+fn format_names(sub_projects: &[SubProject]) -> String {
     let mut names: Vec<String> = sub_projects
         .iter()
         .take(NAMED_PROJECTS)

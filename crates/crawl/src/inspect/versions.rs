@@ -91,8 +91,8 @@ impl<'a> Manifests<'a> {
     fn node(&self) -> Vec<(&'static str, String)> {
         let manifest = self.json("package.json").unwrap_or_default();
         let engine = |program: &'static str| {
-            let wanted = manifest.get("engines")?.get(program)?.as_str()?;
-            Some((program, wanted.trim().to_owned()))
+            let requested = manifest.get("engines")?.get(program)?.as_str()?;
+            Some((program, requested.trim().to_owned()))
         };
         ["node", "npm", "yarn", "pnpm"]
             .into_iter()
@@ -112,8 +112,8 @@ impl<'a> Manifests<'a> {
                 .get("dependencies")?
                 .get("python")
         };
-        let wanted = own.or_else(poetry)?.as_str()?;
-        Some(("python", wanted.trim().to_owned()))
+        let requested = own.or_else(poetry)?.as_str()?;
+        Some(("python", requested.trim().to_owned()))
     }
 
     fn cmake(&self) -> Option<(&'static str, String)> {

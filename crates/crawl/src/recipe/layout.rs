@@ -46,8 +46,8 @@ pub(super) fn workspace_layout(plan: &PlanV1, dir: &str) -> WorkspaceLayout {
     };
     WorkspaceLayout {
         source_dir: ".".to_owned(),
-        build_dir: named(plan, system).unwrap_or_else(|| below(dir, build)),
-        install_dir: below(dir, install),
+        build_dir: named_directory(plan, system).unwrap_or_else(|| join_path(dir, build)),
+        install_dir: join_path(dir, install),
     }
 }
 
@@ -60,7 +60,7 @@ fn builds_for_release(plan: &PlanV1) -> bool {
 }
 
 /// The build directory that a step names: the first configuring step decides.
-fn named(plan: &PlanV1, system: BuildSystem) -> Option<String> {
+fn named_directory(plan: &PlanV1, system: BuildSystem) -> Option<String> {
     let (usage, directory): (&str, fn(&CommandLine) -> Option<&str>) = match system {
         BuildSystem::Cmake => ("cmake", |line| line.value_of(&["-B"])),
         BuildSystem::Meson => ("meson setup", |line| named_to_meson(&line.operands)),
@@ -70,7 +70,7 @@ fn named(plan: &PlanV1, system: BuildSystem) -> Option<String> {
         let words: Vec<&str> = step.cmd.split_whitespace().collect();
         let lines = command_lines(&words);
         let line = lines.iter().find(|line| line.usage == usage)?;
-        directory(line).map(|directory| below(plain(&step.cwd), plain(directory)))
+        directory(line).map(|directory| join_path(plain(&step.cwd), plain(directory)))
     })
 }
 
@@ -91,7 +91,7 @@ fn plain(path: &str) -> &str {
     if path.is_empty() { "." } else { path }
 }
 
-fn below(dir: &str, path: &str) -> String {
+fn join_path(dir: &str, path: &str) -> String {
     match (dir, path) {
         (".", path) => path.to_owned(),
         (dir, ".") => dir.to_owned(),

@@ -98,7 +98,7 @@ mod tests {
     }
 
     /// What a model sees: the beginnings of each line, and its options, as written.
-    fn listed(system: BuildSystem) -> Vec<(Vec<String>, Vec<String>)> {
+    fn shown_forms(system: BuildSystem) -> Vec<(Vec<String>, Vec<String>)> {
         let mut launchers = Vec::new();
         let mut lines = Vec::new();
         for line in accepted_forms(system).lines() {
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn every_accepted_command_has_a_listed_form() {
         for system in BuildSystem::ALL {
-            let lines = listed(system);
+            let lines = shown_forms(system);
             let begins: Vec<&String> = lines.iter().flat_map(|(begins, _)| begins).collect();
             for command in accepted(system) {
                 // A prefix such as `cp target/` is the beginning of a word.
@@ -211,7 +211,7 @@ mod tests {
         let mut wrong = Vec::new();
         let mut count = 0;
         for system in BuildSystem::ALL {
-            for (begins, options) in listed(system) {
+            for (begins, options) in shown_forms(system) {
                 // Forms that continue alike have one example for all beginnings, and a tool one for all
                 // launchers.
                 let tool = begins

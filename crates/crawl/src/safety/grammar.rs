@@ -319,7 +319,7 @@ fn option<'r, 'w>(
     place: StepDirectory<'_>,
     sink: &mut FindingSink<'_>,
 ) -> &'r [&'w str] {
-    let Some((opt, given)) = usage.options().find_map(|opt| written(opt, word)) else {
+    let Some((opt, given)) = usage.options().find_map(|opt| match_option(opt, word)) else {
         sink.refuse(OPTION_REFUSED, word, how_to_spell(usage, word));
         return rest;
     };
@@ -404,9 +404,9 @@ enum OptionValue<'w> {
 }
 
 /// Parses `word` as this option, if it matches.
-fn written<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, OptionValue<'w>)> {
+fn match_option<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, OptionValue<'w>)> {
     let value = word.strip_prefix(opt.name)?;
-    let given = match (opt.forms, value) {
+    let given_option_value = match (opt.forms, value) {
         (Forms::Bare | Forms::MaybeGlued(_) | Forms::MaybeJoined(_), "") => OptionValue::Nothing,
         (Forms::Value(kind) | Forms::Short(kind), "") => OptionValue::Next(kind),
         (Forms::Short(kind) | Forms::MaybeGlued(kind), value) => OptionValue::Here(kind, value),
@@ -417,7 +417,7 @@ fn written<'w>(opt: &'static Opt, word: &'w str) -> Option<(&'static Opt, Option
         }
         _ => return None,
     };
-    Some((opt, given))
+    Some((opt, given_option_value))
 }
 
 /// The role of a word in a command line, for readers.
@@ -506,8 +506,8 @@ pub(super) fn judge_word(
         WordKind::Made => Access::Make,
         WordKind::Owned => Access::Own,
         _ => {
-            if let Err(wanted) = fits(kind, word) {
-                sink.refuse(VALUE_REFUSED, word, format!("{role} must be {wanted}"));
+            if let Err(requested) = fits(kind, word) {
+                sink.refuse(VALUE_REFUSED, word, format!("{role} must be {requested}"));
             }
             return;
         }
@@ -518,7 +518,7 @@ pub(super) fn judge_word(
 }
 
 fn fits(kind: WordKind, word: &str) -> Result<(), String> {
-    let (fits, wanted) = match kind {
+    let (fits, request) = match kind {
         WordKind::Number => {
             let is_number = !word.is_empty()
                 && word.len() <= 6
@@ -540,7 +540,7 @@ fn fits(kind: WordKind, word: &str) -> Result<(), String> {
             (true, String::new())
         }
     };
-    if fits { Ok(()) } else { Err(wanted) }
+    if fits { Ok(()) } else { Err(request) }
 }
 
 /// Letters, digits and `_ . + -`; the first one is a letter, a digit or `_`.

@@ -37,14 +37,14 @@ impl MaxResults {
 
     /// This number, clamped to the range of the command line.
     #[must_use]
-    pub fn for_command_line(wanted: u32) -> Self {
-        Self(wanted.clamp(1, Self::MAX_COMMAND_LINE))
+    pub fn for_command_line(requested: u32) -> Self {
+        Self(requested.clamp(1, Self::MAX_COMMAND_LINE))
     }
 
     /// This number, clamped to the range of the library.
     #[must_use]
-    pub fn for_library(wanted: u32) -> Self {
-        Self(wanted.clamp(1, Self::MAX_LIBRARY))
+    pub fn for_library(requested: u32) -> Self {
+        Self(requested.clamp(1, Self::MAX_LIBRARY))
     }
 
     /// The number.
@@ -119,12 +119,12 @@ pub async fn search(
     observer: &dyn CrawlObserver,
 ) -> Result<SearchV1, SearchError> {
     check_query(query)?;
-    let wanted = options.max_results.get();
+    let requested = options.max_results.get();
     let (mut candidates, mut rate_limited, mut cached) = (Vec::new(), false, true);
-    for number in 1..=wanted.div_ceil(PAGE) {
+    for number in 1..=requested.div_ceil(PAGE) {
         let page = cache::PageKey {
             query,
-            max_results: wanted,
+            max_results: requested,
             page: number,
         };
         let known = match options.cache {
@@ -176,7 +176,7 @@ pub async fn search(
         observer.warning("GitHub's rate limit is exhausted; the results are not complete");
     }
     let mut results = rank(&candidates, query, now);
-    results.truncate(wanted as usize);
+    results.truncate(requested as usize);
     Ok(SearchV1 {
         schema: SearchV1::SCHEMA.to_owned(),
         query: query.to_owned(),

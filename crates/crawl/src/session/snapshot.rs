@@ -45,7 +45,9 @@ impl ConfigSnapshot {
         let values = settings
             .into_iter()
             .map(|(name, value)| (name.into(), value.into()));
-        let values = values.map(|(name, value)| written(name, &value)).collect();
+        let values = values
+            .map(|(name, value)| redacted_entry(name, &value))
+            .collect();
         let json = to_canonical_json(&Document {
             schema_version: "crucible-crawl-config-v1",
             values,
@@ -62,7 +64,7 @@ impl ConfigSnapshot {
     }
 }
 
-fn written(name: String, value: &str) -> (String, String) {
+fn redacted_entry(name: String, value: &str) -> (String, String) {
     let last = name
         .rsplit(['.', '_', '-'])
         .next()

@@ -19,13 +19,13 @@ impl Ears {
     pub(crate) fn heard_of(&self, beginning: &str) -> Vec<String> {
         self.heard()
             .iter()
-            .filter_map(|told| told.strip_prefix(beginning))
+            .filter_map(|message| message.strip_prefix(beginning))
             .map(str::to_owned)
             .collect()
     }
 
-    fn hear(&self, told: String) {
-        self.0.lock().unwrap().push(told);
+    fn hear(&self, message: String) {
+        self.0.lock().unwrap().push(message);
     }
 }
 

@@ -305,7 +305,7 @@ async fn an_archive_of_another_commit_is_an_error() {
         let (owner, name) = top.split_once('-').unwrap();
         tarball(owner, name, &sha[..7], file)
     };
-    for (archive, said) in [
+    for (archive, message) in [
         (
             tarball("acme", "widget", other, file),
             "it names the commit fedcba98",
@@ -318,7 +318,7 @@ async fn an_archive_of_another_commit_is_an_error() {
     ] {
         let fake = widget().release_with(
             "v1.0",
-            if said.contains("top") { other } else { sha },
+            if message.contains("top") { other } else { sha },
             archive,
         );
         let setup = Setup::with([fake]);
@@ -326,7 +326,7 @@ async fn an_archive_of_another_commit_is_an_error() {
         let error = setup.fetch(&work, "acme/widget", "").await.unwrap_err();
         assert!(matches!(error, FetchError::OtherCommit { .. }), "{error}");
         assert!(
-            error.to_string().contains(said) && error.to_string().contains("--ref"),
+            error.to_string().contains(message) && error.to_string().contains("--ref"),
             "{error}"
         );
     }
@@ -337,7 +337,7 @@ async fn hostile_archive_is_refused() {
     let sha = fake_sha("acme/widget", "v1.0");
     let good = tarball("acme", "widget", &sha, [("a", "a")]);
     let hostile = tarball("acme", "widget", &sha, [("../../../../escaped", "x")]);
-    for (archive, wanted) in [
+    for (archive, expected) in [
         (good[..good.len() - 6].to_vec(), "download it again"),
         (b"<html>not an archive</html>".to_vec(), "download it again"),
         (hostile, "has `..` in its name"),
@@ -348,7 +348,7 @@ async fn hostile_archive_is_refused() {
         let error = setup.fetch(&work, "acme/widget", "").await.unwrap_err();
         assert!(matches!(error, FetchError::Archive { .. }), "{error}");
         assert!(
-            error.to_string().contains(wanted) && error.to_string().contains("--ref"),
+            error.to_string().contains(expected) && error.to_string().contains("--ref"),
             "{error}"
         );
         drop(work);
@@ -506,7 +506,7 @@ async fn invalid_local_path_has_hint() {
     );
     assert!(error.to_string().contains("git init"), "{error}");
     std::fs::write(setup.room.path().join("plain/file"), "x").unwrap();
-    for (path, wanted) in [
+    for (path, expected) in [
         ("./nothere", "does not exist"),
         ("./plain/nothere/deeper", "does not exist"),
         ("./plain/file/deeper", "does not exist"),
@@ -525,7 +525,7 @@ async fn invalid_local_path_has_hint() {
         );
         let text = error.to_string();
         assert!(
-            text.contains(wanted) && text.contains("name ") && !text.contains("git init"),
+            text.contains(expected) && text.contains("name ") && !text.contains("git init"),
             "{text}"
         );
     }
@@ -615,9 +615,9 @@ async fn dropped_fetch_stops_its_work() {
 async fn fetch_reports_progress() {
     let setup = Setup::with([widget().release("v1.0", &[("a", "")])]);
     setup.fetch(&setup.work(), "acme/widget", "").await.unwrap();
-    let told = setup.ears.heard();
+    let messages = setup.ears.heard();
     assert_eq!(
-        told,
+        messages,
         [
             "looking up acme/widget",
             "downloading acme/widget at v1.0",

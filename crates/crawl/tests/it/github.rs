@@ -53,8 +53,8 @@ impl Setup {
 
     /// The seconds of each tick of a wait.
     fn waits(&self) -> Vec<u64> {
-        let seconds = |told: &String| {
-            let (seconds, why) = told.split_once(": ").unwrap();
+        let seconds = |message: &String| {
+            let (seconds, why) = message.split_once(": ").unwrap();
             assert!(why.contains("rate limit"), "{why}");
             seconds.parse().unwrap()
         };
@@ -390,7 +390,7 @@ async fn releases_commits_and_archives_are_fetched() {
 async fn missing_things_are_not_found() {
     let setup = Setup::with([widget()]);
     let github = setup.github();
-    let gone = name("acme/gone");
+    let missing_repo_name = name("acme/gone");
     let is_missing = |error: GitHubError, word: &str| {
         assert!(matches!(error, GitHubError::NotFound { .. }), "{error:?}");
         let text = error.to_string();
@@ -399,8 +399,14 @@ async fn missing_things_are_not_found() {
             "{text}"
         );
     };
-    is_missing(github.repository(&gone).await.unwrap_err(), "acme/gone");
-    assert_eq!(github.latest_release(&gone).await.unwrap(), None);
+    is_missing(
+        github.repository(&missing_repo_name).await.unwrap_err(),
+        "acme/gone",
+    );
+    assert_eq!(
+        github.latest_release(&missing_repo_name).await.unwrap(),
+        None
+    );
     is_missing(
         github.has_releases("acme/gone").await.unwrap_err(),
         "acme/gone",
@@ -414,20 +420,23 @@ async fn missing_things_are_not_found() {
     );
     let to = Path::new("/nonexistent-directory/a");
     assert!(matches!(
-        github.tarball(&gone, "v1", to).await,
+        github.tarball(&missing_repo_name, "v1", to).await,
         Err(GitHubError::Gh(GhError::NotRun { .. }))
     ));
     let place = tempfile::tempdir().unwrap();
     is_missing(
         github
-            .tarball(&gone, "v1", &place.path().join("a"))
+            .tarball(&missing_repo_name, "v1", &place.path().join("a"))
             .await
             .unwrap_err(),
         "archive",
     );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-    let odd = github.has_releases("no-slash").await.unwrap_err();
-    assert!(matches!(odd, GitHubError::Odd { .. }), "{odd:?}");
+    let unusual_git_hub_error = github.has_releases("no-slash").await.unwrap_err();
+    assert!(
+        matches!(unusual_git_hub_error, GitHubError::Odd { .. }),
+        "{unusual_git_hub_error:?}"
+    );
 }
 
 #[tokio::test]
@@ -526,10 +535,10 @@ async fn rate_limited_download_waits() {
         Times::Once,
         Misbehaviour::primary_limit(NOW + 3000),
     );
-    let told = json!({"resources": {"core": {"remaining": 0, "reset": NOW + 1}}});
+    let document = json!({"resources": {"core": {"remaining": 0, "reset": NOW + 1}}});
     setup
         .fake
-        .misbehave("/rate_limit", Times::Once, Misbehaviour::answer(&told));
+        .misbehave("/rate_limit", Times::Once, Misbehaviour::answer(&document));
     let place = tempfile::tempdir().unwrap();
     setup
         .github()

@@ -495,13 +495,14 @@ impl Attempt<'_> {
             }
         };
         let at_first = |path: &&RepoPath| self.workspace.initial_digest(path).is_some();
-        let there: Vec<&RepoPath> = self.paths.files().into_iter().filter(at_first).collect();
+        let current_paths: Vec<&RepoPath> =
+            self.paths.files().into_iter().filter(at_first).collect();
         let form = self.request.agent.form();
         let scope = check_scope(
             &changes,
             &Scope {
                 paths: self.paths,
-                existing: &there,
+                existing: &current_paths,
                 form,
             },
         );

@@ -274,7 +274,7 @@ mod tests {
         }
 
         /// What came of the attempts, and where the skill stands.
-        fn settled(&mut self) -> (Vec<SkillBuildStatus>, SkillStatus) {
+        fn settle(&mut self) -> (Vec<SkillBuildStatus>, SkillStatus) {
             let env = Environment::from_pairs::<&str, &str>([], "/");
             let clock = PinnedClock(moment().at);
             let world = ForgeContext {
@@ -318,7 +318,7 @@ mod tests {
         setup.promised();
         setup.brought();
         assert_eq!(
-            setup.settled(),
+            setup.settle(),
             (vec![SkillBuildStatus::Succeeded], SkillStatus::Built)
         );
         let build = setup
@@ -330,7 +330,7 @@ mod tests {
         let digests = setup.files().map(|file| Some(file.digest));
         assert_eq!([build.skill, build.test], digests);
         assert_eq!(
-            setup.settled(),
+            setup.settle(),
             (vec![SkillBuildStatus::Succeeded], SkillStatus::Built)
         );
     }
@@ -339,10 +339,10 @@ mod tests {
     fn killed_attempt_without_its_files_is_aborted() {
         let aborted = (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed);
         let mut setup = Setup::new();
-        assert_eq!(setup.settled(), aborted);
+        assert_eq!(setup.settle(), aborted);
         let mut setup = Setup::new();
         setup.promised();
-        assert_eq!(setup.settled(), aborted);
+        assert_eq!(setup.settle(), aborted);
         // Somebody went on with one of them.
         let mut setup = Setup::new();
         setup.promised();
@@ -352,7 +352,7 @@ mod tests {
             b"mine\n",
         )
         .unwrap();
-        assert_eq!(setup.settled(), aborted);
+        assert_eq!(setup.settle(), aborted);
     }
 
     #[test]
@@ -362,14 +362,14 @@ mod tests {
         setup.brought();
         let next = begin(&mut setup.ledger, setup.build.proposal);
         let both = vec![SkillBuildStatus::Aborted; 2];
-        assert_eq!(setup.settled(), (both, SkillStatus::Proposed));
+        assert_eq!(setup.settle(), (both, SkillStatus::Proposed));
         assert_ne!(next.id, setup.build.id);
         for text in ["", "{}", "[1", "\u{feff}null"] {
             let mut setup = Setup::new();
             setup.brought();
             write_atomic(&setup.record(), text.as_bytes()).unwrap();
             assert_eq!(
-                setup.settled(),
+                setup.settle(),
                 (vec![SkillBuildStatus::Aborted], SkillStatus::Proposed),
                 "{text}"
             );
@@ -384,7 +384,7 @@ mod tests {
             .end_skill_build(&setup.build, moment(), &end)
             .unwrap();
         assert_eq!(
-            setup.settled(),
+            setup.settle(),
             (vec![SkillBuildStatus::Failed], SkillStatus::Proposed)
         );
     }

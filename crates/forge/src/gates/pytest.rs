@@ -249,7 +249,10 @@ mod tests_of_told {
             change(&mut report);
             codes(&report, 0)
         };
-        assert_eq!(change(|told| told.finished = 1), ["forge-test-unfinished"]);
+        assert_eq!(
+            change(|test_report| test_report.finished = 1),
+            ["forge-test-unfinished"]
+        );
         assert_eq!(change(|told| told.exit = None), ["forge-test-unfinished"]);
         assert_eq!(codes(&good(), 1), ["forge-test-unfinished"]);
         assert_eq!(change(|told| told.failed = 1), ["forge-test-failed"]);

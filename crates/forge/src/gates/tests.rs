@@ -545,15 +545,16 @@ fn many_findings_are_cut_with_worst_first() {
             "y".repeat(10_000),
         ));
     }
-    let kept = bounded(&verdict);
-    assert_eq!(kept.findings().len(), MAX_FINDINGS + 1);
-    assert_eq!(kept.errors().count(), MAX_FINDINGS);
+    let stored_verdict = bounded(&verdict);
+    assert_eq!(stored_verdict.findings().len(), MAX_FINDINGS + 1);
+    assert_eq!(stored_verdict.errors().count(), MAX_FINDINGS);
     assert_eq!(
-        kept.findings().last().unwrap().to_string(),
+        stored_verdict.findings().last().unwrap().to_string(),
         "forge-more-findings 11 more: Fix the reported ones; then the rest is shown. The log has all of them."
     );
     assert!(
-        kept.findings()
+        stored_verdict
+            .findings()
             .iter()
             .all(|finding| finding.hint.chars().count() <= MAX_LEN + 1)
     );

@@ -215,7 +215,7 @@ fn foreign_text_is_fenced_and_bounded() {
     };
     let packet = setup.packet(AnswerForm::WritesFiles, Some(previous));
     // Outside of every fence only our own words are left.
-    let mut ours = String::new();
+    let mut own_text = String::new();
     let mut fence: Option<String> = None;
     for line in packet.lines() {
         match &fence {
@@ -225,7 +225,7 @@ fn foreign_text_is_fenced_and_bounded() {
                         .rsplit_once(' ')
                         .map(|(_, marker)| format!(">>>END {marker}"))
                 }
-                None => ours.push_str(&format!("{line}\n")),
+                None => own_text.push_str(&format!("{line}\n")),
             },
             Some(end) if line == end => fence = None,
             Some(_) => {}
@@ -240,11 +240,11 @@ fn foreign_text_is_fenced_and_bounded() {
         "xxxx",
     ] {
         assert!(
-            packet.contains(foreign) && !ours.contains(foreign),
-            "{foreign} is among\n{ours}"
+            packet.contains(foreign) && !own_text.contains(foreign),
+            "{foreign} is among\n{own_text}"
         );
     }
-    assert!(ours.contains("This is attempt 3."), "{ours}");
+    assert!(own_text.contains("This is attempt 3."), "{own_text}");
     assert!(packet.contains(&format!(
         "[only the first {MAX_BYTES} of {} bytes are shown]",
         MAX_BYTES + 1

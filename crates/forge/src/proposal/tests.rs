@@ -50,15 +50,16 @@ fn examples_are_stored_outside_the_specification() {
     assert_eq!(kinds, ["SKILL_SPEC", "NOTE"]);
     let spec = proposal.spec(&project()).unwrap();
     assert_eq!(artifacts[0].digest, Digest::compute(&spec));
-    let shown = String::from_utf8(spec).unwrap();
-    assert!(!shown.contains("held back"), "{shown}");
+    let text = String::from_utf8(spec).unwrap();
+    assert!(!text.contains("held back"), "{text}");
     let held_out = HeldOutExample::document(&parts().examples);
     assert_eq!(artifacts[1].digest, Digest::compute(&held_out));
-    let again = SkillProposal::new(parts())
-        .unwrap()
-        .record(&mut ledger, &project(), moment());
+    let second_count =
+        SkillProposal::new(parts())
+            .unwrap()
+            .record(&mut ledger, &project(), moment());
     assert!(matches!(
-        again,
+        second_count,
         Err(ProposalError::Ledger(LedgerError::SkillTaken { .. }))
     ));
     let without = ProposalParts {

@@ -54,7 +54,7 @@ impl Fold<'_, '_> {
                 );
                 match operator {
                     "+" => both.0 + &both.1,
-                    "/" => beside(&[both.0, both.1]),
+                    "/" => join_paths(&[both.0, both.1]),
                     _ => return None,
                 }
             }
@@ -72,21 +72,21 @@ impl Fold<'_, '_> {
     }
 
     fn call(&self, function: Node<'_>, arguments: Node<'_>, depth: usize) -> Option<String> {
-        let given = parts(arguments);
+        let given_nodes = parts(arguments);
         let meanings = self.names.meanings(function);
         let is = |path: &str| meanings.contains(path);
         if is("os.path.join") || is("posixpath.join") || meanings.iter().any(|path| is_path(path)) {
-            return Some(beside(&self.all(&given, depth)?));
+            return Some(join_paths(&self.all(&given_nodes, depth)?));
         }
         let (object, word) = (
             function.child_by_field_name("object")?,
             function.child_by_field_name("attribute")?,
         );
-        match (self.source.node_text(word), given.as_slice()) {
+        match (self.source.node_text(word), given_nodes.as_slice()) {
             ("joinpath", _) => {
                 let mut all = vec![self.text(object, depth + 1)?];
-                all.extend(self.all(&given, depth)?);
-                Some(beside(&all))
+                all.extend(self.all(&given_nodes, depth)?);
+                Some(join_paths(&all))
             }
             ("join", [only]) if matches!(only.kind(), "list" | "tuple") => {
                 let glue = self.text(object, depth + 1)?;
@@ -139,17 +139,17 @@ fn is_path(path: &str) -> bool {
 }
 
 /// Joins paths; an absolute one replaces those before it.
-fn beside(all: &[String]) -> String {
-    let mut whole = String::new();
+fn join_paths(all: &[String]) -> String {
+    let mut full_text = String::new();
     for part in all {
         if part.starts_with('/') {
-            whole.clear();
-        } else if !whole.is_empty() && !whole.ends_with('/') {
-            whole.push('/');
+            full_text.clear();
+        } else if !full_text.is_empty() && !full_text.ends_with('/') {
+            full_text.push('/');
         }
-        whole.push_str(part);
+        full_text.push_str(part);
     }
-    whole
+    full_text
 }
 
 /// What a text with escapes says. Names of characters stay as they are written.
@@ -201,7 +201,7 @@ fn unescaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Option<String> {
+    fn string_literal(text: &str) -> Option<String> {
         let source = PythonSource::parse(text.as_bytes()).unwrap();
         let names = Names::from_source(&source);
         let last = *parts(source.root()).last().unwrap();
@@ -221,7 +221,7 @@ mod tests {
             ("from pathlib import Path\nx = Path('a') / 'b'\n", "a/b"),
             ("x = r'a\\x62'\n", "a\\x62"),
         ] {
-            assert_eq!(said(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(string_literal(text).as_deref(), Some(expected), "{text}");
         }
         for text in [
             "A = 'a'\nA = 'b'\nx = A\n",
@@ -231,7 +231,7 @@ mod tests {
             "A = 'a'\nx = f'{A!r}'\n",
             "x = 'A'.lower()\n",
         ] {
-            assert_eq!(said(text), None, "{text}");
+            assert_eq!(string_literal(text), None, "{text}");
         }
     }
 }

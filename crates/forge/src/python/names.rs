@@ -183,7 +183,7 @@ impl<'s> Names<'s> {
     /// Whether a function binds a name among its parameters, or by a plain assignment in its body.
     fn binds_here(&self, function: Node<'_>, name: &str) -> bool {
         let parameters = function.child_by_field_name("parameters");
-        let given = parameters.is_some_and(|list| {
+        let is_given = parameters.is_some_and(|list| {
             parts(list).into_iter().any(|part| {
                 let named = match part.kind() {
                     "identifier" => Some(part),
@@ -198,7 +198,7 @@ impl<'s> Names<'s> {
         let body = function
             .child_by_field_name("body")
             .filter(|body| body.kind() == "block");
-        given
+        is_given
             || body.is_some_and(|body| {
                 parts(body).into_iter().any(|line| {
                     line.kind() == "expression_statement"
@@ -294,12 +294,13 @@ impl<'s> Names<'s> {
                     if node.kind() != "dotted_name" {
                         self.own.insert(name);
                     }
-                    let given = matches!(name, "self" | "cls" | "tmp_path" | "monkeypatch")
+                    let is_given = matches!(name, "self" | "cls" | "tmp_path" | "monkeypatch")
                         && matches!(
                             node.kind(),
                             "as_pattern_target" | "case_pattern" | "list_splat_pattern"
                         );
-                    if given || matches!(node.kind(), "global_statement" | "nonlocal_statement") {
+                    if is_given || matches!(node.kind(), "global_statement" | "nonlocal_statement")
+                    {
                         self.outer.insert(name);
                     }
                     // No constant any more: it may be bound here.

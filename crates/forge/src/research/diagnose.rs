@@ -113,7 +113,7 @@ fn of_record(failure: SkillFailure) -> FailureDiagnosis {
         .flat_map(|(name, value)| flat(name, value))
         .take(MAX_MEASURED);
     let measured = measured
-        .map(|(name, value)| (shown(&name), plain(&value)))
+        .map(|(name, value)| (printable_text(&name), plain(&value)))
         .collect();
     let facts = failure
         .findings
@@ -330,12 +330,12 @@ fn fact(source: &str, finding: &Finding) -> FailureFact {
     let (file, line) = place(&finding.subject);
     FailureFact {
         source: source.to_owned(),
-        code: shown(finding.code.as_str()),
+        code: printable_text(finding.code.as_str()),
         level: finding.level,
-        file: file.map(shown),
+        file: file.map(printable_text),
         line,
-        subject: shown(&finding.subject),
-        hint: shown(&finding.hint),
+        subject: printable_text(&finding.subject),
+        hint: printable_text(&finding.hint),
     }
 }
 
@@ -354,7 +354,7 @@ fn place(subject: &str) -> (Option<&str>, Option<u64>) {
 }
 
 /// A text from outside as it may be kept and shown.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn printable_text(text: &str) -> String {
     short_line(&Scanner::builtin().redact(text).text, MAX_LEN)
 }
 
@@ -377,7 +377,7 @@ fn flat(name: &str, value: &Value) -> Vec<(String, Value)> {
 /// A measured value: a number or a word; a larger value is replaced by its type.
 fn plain(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(shown(text)),
+        Value::String(text) => Value::String(printable_text(text)),
         Value::Array(items) => Value::Array(
             items
                 .iter()

@@ -54,16 +54,16 @@ fn end_of(bytes: &[u8]) -> String {
     let start = bytes.len().saturating_sub(READ_BYTES);
     let text = String::from_utf8_lossy(bytes.get(start..).unwrap_or_default()).into_owned();
     let redacted = Scanner::builtin().redact(&text).text.into_owned();
-    let mut shown = String::new();
+    let mut content = String::new();
     for c in redacted.chars() {
         if is_hidden(c) && !matches!(c, '\n' | '\t') {
-            shown.extend(c.escape_unicode());
+            content.extend(c.escape_unicode());
         } else {
-            shown.push(c);
+            content.push(c);
         }
     }
-    let left_out = shown.chars().count().saturating_sub(EXCERPT_CHARS);
-    let end: String = shown.chars().skip(left_out).collect();
+    let left_out = content.chars().count().saturating_sub(EXCERPT_CHARS);
+    let end: String = content.chars().skip(left_out).collect();
     match (start, left_out) {
         (0, 0) => end,
         _ => format!("[the beginning is left out]\n{end}"),

@@ -169,8 +169,8 @@ pub async fn research(
     let mut proposed = None;
     if !matches!(advice, AdviceSource::NotAsked) {
         let packet = packet_of(ledger, &artifacts, note.build)?;
-        let given = advised(advice, &note, &packet).await;
-        let state = match &given {
+        let given_stored_advice = advised(advice, &note, &packet).await;
+        let state = match &given_stored_advice {
             Ok(stored_advice) => EscalationAdvice::Proposed {
                 old: &packet,
                 new: stored_advice.proposed.as_str(),
@@ -178,7 +178,7 @@ pub async fn research(
             Err(_) => EscalationAdvice::Missing,
         };
         note.triggers = escalation(&note.diagnosis, note.failures_in_a_row, state);
-        note.advice = match given {
+        note.advice = match given_stored_advice {
             Ok(stored_advice) => {
                 let bytes = to_canonical_json(&stored_advice)?;
                 let moment = Moment::now(world.clock);
@@ -226,14 +226,14 @@ async fn advised(
         failure: &note.text,
         packet,
     };
-    let given = match advice {
+    let given_stored_advice = match advice {
         AdviceSource::Of(advisor) => ask(advisor, &request)
             .await
             .map_err(|error| error.to_string()),
         AdviceSource::Unavailable(error) => Err(error.to_string()),
         AdviceSource::NotAsked => Err("nobody was asked".to_owned()),
     };
-    given.map_err(|why| short_line(&Scanner::builtin().redact(&why).text, 500))
+    given_stored_advice.map_err(|why| short_line(&Scanner::builtin().redact(&why).text, 500))
 }
 
 /// The packet of an attempt; empty where none is kept.

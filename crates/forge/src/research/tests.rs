@@ -221,14 +221,14 @@ fn client(base_url: &str) -> ModelClient {
 fn nobody() -> AdviceSource<'static> {
     let time = std::time::Duration::from_secs(30);
     let (provider, model) = ("gateway".to_owned(), "test-model".to_owned());
-    let gone = LlmError::Timeout {
+    let missing_llm_error = LlmError::Timeout {
         provider,
         model,
         duration: time,
         call: time,
         cap: time,
     };
-    AdviceSource::Unavailable(AdviceError::Unavailable(gone))
+    AdviceSource::Unavailable(AdviceError::Unavailable(missing_llm_error))
 }
 
 #[tokio::test]
@@ -555,26 +555,31 @@ async fn note_is_bounded_without_secrets_or_examples() {
     let retry = retry_material(&setup.ledger, &setup.skill)
         .unwrap()
         .unwrap();
-    for told in [text.as_str(), retry.failure.as_str()] {
+    for message in [text.as_str(), retry.failure.as_str()] {
         assert!(
-            !told.contains(&token) && !told.contains("held back") && !told.contains('\u{1b}'),
-            "{told}"
+            !message.contains(&token)
+                && !message.contains("held back")
+                && !message.contains('\u{1b}'),
+            "{message}"
         );
-        assert!(told.len() < 64 * 1024);
+        assert!(message.len() < 64 * 1024);
     }
     assert_eq!(serde_json::from_str::<ResearchNote>(&text).unwrap(), *note);
-    let kept = setup
+    let stored_skill_artifact_row = setup
         .ledger
         .skill_artifacts(setup.skill.id)
         .unwrap()
         .pop()
         .unwrap();
     assert_eq!(
-        (kept.kind, kept.digest),
+        (
+            stored_skill_artifact_row.kind,
+            stored_skill_artifact_row.digest
+        ),
         (SkillArtifactKind::ResearchNote, outcome.digest)
     );
     assert_eq!(
-        kept.build,
+        stored_skill_artifact_row.build,
         Some(note.build),
         "a note is kept with its attempt"
     );
@@ -774,13 +779,13 @@ async fn advice_is_stored_and_judged_against_old_packet() {
     );
     assert_eq!(outcome.unreviewed, [EscalationTrigger::PermissionWidening]);
     assert!(matches!(outcome.note.advice, NotedAdvice::Kept { .. }));
-    let asked = &server.requests()[0].body["messages"][0]["content"];
-    let asked = asked.as_str().unwrap();
+    let json = &server.requests()[0].body["messages"][0]["content"];
+    let question = json.as_str().unwrap();
     assert!(
-        asked.contains("line 4") && asked.contains("BUILD_ERROR"),
-        "{asked}"
+        question.contains("line 4") && question.contains("BUILD_ERROR"),
+        "{question}"
     );
-    assert!(asked.chars().count() <= 8_000);
+    assert!(question.chars().count() <= 8_000);
 
     let retry = retry_material(&setup.ledger, &setup.skill)
         .unwrap()

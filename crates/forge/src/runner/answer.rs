@@ -231,7 +231,7 @@ mod tests {
 
     const KEY: &str = "Zebra-Walnut-Lantern-Copper-Meadow-Thimble-42x";
 
-    fn answered(answer: &Value, secrets: &[(SecretName, Secret)]) -> SkillEnd {
+    fn parse_answer(answer: &Value, secrets: &[(SecretName, Secret)]) -> SkillEnd {
         let (kind, value) = answer.as_object().unwrap().iter().next().unwrap();
         redacted_end(kind, value.clone(), &ProvidedSecrets::new(secrets).unwrap())
     }
@@ -256,16 +256,16 @@ mod tests {
             ("traceback", 8_000),
             ("message", MAX_STATED_LEN),
         ] {
-            for shown in [0, 1, 7, 30, KEY.len() - 1, KEY.len()] {
+            for shown_count in [0, 1, 7, 30, KEY.len() - 1, KEY.len()] {
                 let text: String = "q"
-                    .repeat(most - shown)
+                    .repeat(most - shown_count)
                     .chars()
                     .chain(KEY.chars())
                     .take(MAX_STATED_LEN)
                     .collect();
                 for errno in [Value::Null, json!(13)] {
                     let answer = json!({"raised": {"kind": "E", "message": "", "traceback": "", "errno": errno, field: text}});
-                    let end = format!("{:?}", answered(&answer, &key()));
+                    let end = format!("{:?}", parse_answer(&answer, &key()));
                     shows_nothing_of_it(&end);
                     assert!(end.len() < 9_000, "{}", end.len());
                 }
@@ -311,21 +311,21 @@ mod tests {
                 format!("is of the type {}{KEY}", "A".repeat(50)),
             ),
         ] {
-            let end = answered(&json!({"misfit": {"place": place, "what": what}}), &key());
+            let end = parse_answer(&json!({"misfit": {"place": place, "what": what}}), &key());
             assert!(
                 matches!(&end, SkillEnd::HoldsSecret { secret } if secret.as_str() == "KEY"),
                 "{end:?}"
             );
         }
         // A value that was cut at the bound is none, and is not shown.
-        for shown in [0, 1, 7, 30, KEY.len() - 1] {
+        for shown_count in [0, 1, 7, 30, KEY.len() - 1] {
             let place: String = "a"
-                .repeat(MAX_STATED_LEN - shown)
+                .repeat(MAX_STATED_LEN - shown_count)
                 .chars()
                 .chain(KEY.chars())
                 .take(MAX_STATED_LEN)
                 .collect();
-            let end = answered(
+            let end = parse_answer(
                 &json!({"misfit": {"place": place, "what": "is of the type set"}}),
                 &key(),
             );
@@ -344,15 +344,15 @@ mod tests {
             Secret::new("\"it's\" a\\value".to_owned()),
         )];
         let provided = ProvidedSecrets::new(&secrets).unwrap();
-        for shown in [
+        for text in [
             "\"it's\" a\\value",
             "\\\"it's\\\" a\\\\value",
             "\"it\\'s\" a\\\\value",
         ] {
             assert_eq!(
-                provided.redacted(&format!("x {shown} y")),
+                provided.redacted(&format!("x {text} y")),
                 "x [secret:handed-over] y",
-                "{shown}"
+                "{text}"
             );
         }
     }

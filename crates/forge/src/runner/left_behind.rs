@@ -339,7 +339,7 @@ impl DirectoryState {
         for link in links {
             self.changed_behind(&link, &mut seen, &mut left);
         }
-        left.named(self.naming)
+        left.sorted_entries(self.naming)
     }
 
     /// Reports what changed behind a link, by the name under which other programs find it. A directory is searched only
@@ -358,7 +358,7 @@ impl DirectoryState {
             report(link, &target, &meta);
             return;
         }
-        if meaning(&self.below(link), PlaceKind::Directory).is_none() {
+        if meaning(&self.relative_path(link), PlaceKind::Directory).is_none() {
             return;
         }
         let mut open = vec![target.clone()];
@@ -396,7 +396,7 @@ impl DirectoryState {
 
     /// Returns why an entry matters here, if it does.
     fn reason(&self, path: &Path, meta: &Metadata) -> Option<ResidueReason> {
-        let below = self.below(path);
+        let below = self.relative_path(path);
         matters(&below, meta).or_else(|| {
             let is_listed =
                 self.naming == Naming::Grouped && meta.is_file() && is_run_by_its_tool(&below);
@@ -407,7 +407,7 @@ impl DirectoryState {
     /// Returns whether a directory, other than the scanned ones, contains program output. A marker that is new in an
     /// existing directory says nothing about its other entries.
     fn is_of_a_program(&self, directory: &Path, entries: &[Entry]) -> bool {
-        let means = || meaning(&self.below(directory), PlaceKind::Directory);
+        let means = || meaning(&self.relative_path(directory), PlaceKind::Directory);
         let is_mark = |(name, path, meta): &Entry| {
             let counts = !self.modes.contains_key(directory) || !self.is_new(path, meta);
             MADE_BY_PROGRAMS.contains(&name.as_str()) && counts
@@ -428,14 +428,14 @@ impl DirectoryState {
 
     fn residue_at(&self, path: &Path, why: ResidueReason) -> LeftBehind {
         LeftBehind {
-            path: self.below(path),
+            path: self.relative_path(path),
             why,
             paths: 1,
         }
     }
 
     /// Returns the path relative to the scanned directory.
-    fn below(&self, path: &Path) -> String {
+    fn relative_path(&self, path: &Path) -> String {
         path.strip_prefix(&self.root)
             .unwrap_or(path)
             .to_string_lossy()
@@ -535,7 +535,7 @@ impl Left {
     }
 
     /// Returns the entries in the order of their paths, up to the limit.
-    fn named(self, naming: Naming) -> Vec<LeftBehind> {
+    fn sorted_entries(self, naming: Naming) -> Vec<LeftBehind> {
         let mut left = self.each;
         for (directory, inside) in self.groups {
             let is_cache = directory.path.ends_with(CACHE);
@@ -834,10 +834,13 @@ mod tests {
         let left = command.left_behind(&BTreeSet::new());
         let mut found: Vec<_> = paths_and_reasons(&left);
         found.sort_by_key(|(path, _)| *path);
-        let mut wanted: Vec<_> = listed.map(|path| format!("notes/{path}")).into();
-        wanted.sort();
+        let mut expected: Vec<_> = listed.map(|path| format!("notes/{path}")).into();
+        expected.sort();
         assert!(found.iter().all(|(_, why)| *why == ResidueReason::Obeyed));
-        assert!(found.iter().map(|(path, _)| *path).eq(&wanted), "{found:?}");
+        assert!(
+            found.iter().map(|(path, _)| *path).eq(&expected),
+            "{found:?}"
+        );
         assert_eq!(skill.left_behind(&BTreeSet::new()), []);
     }
 

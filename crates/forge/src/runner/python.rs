@@ -27,13 +27,13 @@ pub(crate) async fn find_python(
     world: &ForgeContext<'_>,
     named: Option<&Path>,
 ) -> Result<PathBuf, RunnerError> {
-    let wanted = named.unwrap_or(Path::new("python3"));
+    let requested_path = named.unwrap_or(Path::new("python3"));
     let none = |why: String| RunnerError::NoPython {
-        why: format!("{}: {why}", wanted.display()),
+        why: format!("{}: {why}", requested_path.display()),
     };
     let found = world
         .env
-        .find_program(wanted)
+        .find_program(requested_path)
         .map_err(|error| none(error.to_string()))?;
     let begin = read_prefix(&found, ByteLimit(2)).map_err(|error| none(error.to_string()))?;
     if begin.bytes != b"#!" {

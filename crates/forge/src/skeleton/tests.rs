@@ -86,8 +86,8 @@ fn skeleton_passes_ruff_mypy_and_pytest() {
             ],
         );
         run("mypy", &["--strict", "--cache-dir=/dev/null"]);
-        let said = run("pytest", &["-q", "-p", "no:cacheprovider"]);
-        assert!(said.contains("6 passed"), "{said}");
+        let message = run("pytest", &["-q", "-p", "no:cacheprovider"]);
+        assert!(message.contains("6 passed"), "{message}");
     }
 }
 
@@ -103,13 +103,13 @@ fn init_keeps_existing_files_and_writes_once() {
     std::fs::write(setup.root().join("src/skillset/__init__.py"), "MINE = 1\n").unwrap();
     std::os::unix::fs::symlink("nowhere", setup.root().join("src/skillset/py.typed")).unwrap();
     let written_skeleton = setup.lay("skillset").unwrap();
-    let kept: Vec<&str> = written_skeleton
+    let stored_lines: Vec<&str> = written_skeleton
         .existing
         .iter()
         .map(RepoPath::as_str)
         .collect();
     assert_eq!(
-        kept,
+        stored_lines,
         [
             "pyproject.toml",
             "src/skillset/__init__.py",
@@ -129,9 +129,15 @@ fn init_keeps_existing_files_and_writes_once() {
     std::fs::remove_file(setup.root().join("src/skillset/py.typed")).unwrap();
     std::fs::write(setup.root().join("src/skillset/py.typed"), "").unwrap();
     let before = setup.files();
-    let again = setup.lay("skillset").unwrap();
-    assert_eq!((again.written.len(), again.existing.len()), (0, 8));
-    assert_eq!(again.settings_to_add, None);
+    let second_written_skeleton = setup.lay("skillset").unwrap();
+    assert_eq!(
+        (
+            second_written_skeleton.written.len(),
+            second_written_skeleton.existing.len()
+        ),
+        (0, 8)
+    );
+    assert_eq!(second_written_skeleton.settings_to_add, None);
     assert_eq!(setup.files(), before);
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn check_scope(changes: &[WorkspaceChange], scope: &Scope<'_>) -> Ver
 
 fn judge(change: &WorkspaceChange, files: &[&RepoPath; 2]) -> Vec<Finding> {
     let path = change.path.as_path();
-    let subject = shown(path);
+    let subject = printable_path(path);
     let one = |code, hint| vec![Finding::error(code, subject.clone(), hint)];
     if let Some(CopyEntry::Unseen { why }) = &change.now {
         return one(
@@ -163,7 +163,7 @@ fn judge_file(change: &WorkspaceChange, subject: &str) -> Vec<Finding> {
 }
 
 /// A path in a form that is text whatever its bytes are, and does nothing to a terminal.
-pub(super) fn shown(path: &Path) -> String {
+pub(super) fn printable_path(path: &Path) -> String {
     let written = format!("{path:?}");
     let bare = written
         .strip_prefix('"')

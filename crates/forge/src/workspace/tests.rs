@@ -90,7 +90,7 @@ impl Setup {
     /// The verdict over what is different in the copy.
     fn judge(&self, workspace: &SkillWorkspace) -> Verdict {
         let paths = self.paths();
-        let there: Vec<&RepoPath> = paths
+        let current_paths: Vec<&RepoPath> = paths
             .files()
             .into_iter()
             .filter(|path| workspace.initial_digest(path).is_some())
@@ -99,7 +99,7 @@ impl Setup {
             &workspace.changes().unwrap(),
             &Scope {
                 paths: &paths,
-                existing: &there,
+                existing: &current_paths,
                 form: AnswerForm::WritesFiles,
             },
         )
@@ -260,10 +260,10 @@ async fn copy_is_outside_project() {
     };
     let refused = SkillWorkspace::make(&world, &setup.project()).await;
     assert!(matches!(refused, Err(WorkspaceError::InsideProject { .. })));
-    let beside = setup.directory.path().join("beside");
-    symlink(setup.top(), &beside).unwrap();
+    let sibling_path = setup.directory.path().join("beside");
+    symlink(setup.top(), &sibling_path).unwrap();
     let world = ForgeContext {
-        tmp: beside.join("tmp"),
+        tmp: sibling_path.join("tmp"),
         ..setup.world()
     };
     let refused = SkillWorkspace::make(&world, &setup.project()).await;

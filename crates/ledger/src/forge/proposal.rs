@@ -119,17 +119,17 @@ struct EventBody {
 impl SkillRow {
     /// Whether the row says what the event of its proposal says.
     fn agrees_with(&self, event: &Value) -> bool {
-        let Ok(told) = EventBody::deserialize(event) else {
+        let Ok(event_body) = EventBody::deserialize(event) else {
             return false;
         };
         let schemas = to_canonical_json(&self.io_schema).map(|text| Digest::compute(&text));
-        told.project == self.project
-            && told.name == self.name
-            && told.side_effect_class == self.side_effect
-            && told.grants == self.grants
-            && told
+        event_body.project == self.project
+            && event_body.name == self.name
+            && event_body.side_effect_class == self.side_effect
+            && event_body.grants == self.grants
+            && event_body
                 .io_schema
-                .is_none_or(|told| schemas.is_ok_and(|found| found == told))
+                .is_none_or(|digest| schemas.is_ok_and(|found| found == digest))
     }
 }
 
@@ -149,11 +149,11 @@ impl Ledger {
         let (io_schema, grants) = (text(&new.io_schema)?, text(&new.grants)?);
         let run = skill_run_id(&new.project, &new.name)?;
         let transaction = self.connection.transaction().map_err(&fail)?;
-        let taken = transaction
+        let is_taken = transaction
             .prepare_cached("SELECT 1 FROM skill_proposals WHERE project = ?1 AND name = ?2")
             .and_then(|mut select| select.exists(params![new.project.to_string(), new.name]))
             .map_err(&fail)?;
-        if taken {
+        if is_taken {
             return Err(LedgerError::SkillTaken {
                 name: new.name.clone(),
             });

@@ -102,14 +102,14 @@ fn oversized_or_unknown_input_is_refused_without_writing() {
 fn odd_text_comes_back_as_it_was() {
     let place = place();
     let mut ledger = Ledger::open(&place.path).unwrap();
-    let mut odd = event(1);
-    odd.body =
+    let mut unusual_new_event = event(1);
+    unusual_new_event.body =
         json!({ "": "\u{0}\n\u{2028}\u{1f980}", "z": [1.5, -0.0, null], "a": { "deep": [[[]]] } });
-    odd.event = "name with\nnewline and \u{0} nul".to_owned();
-    let record = ledger.append(odd.clone()).unwrap();
+    unusual_new_event.event = "name with\nnewline and \u{0} nul".to_owned();
+    let record = ledger.append(unusual_new_event.clone()).unwrap();
     let read = ledger.event(1).unwrap().unwrap();
     assert_eq!(read, record);
-    assert_eq!(read.event, odd.event);
+    assert_eq!(read.event, unusual_new_event.event);
     assert!(ledger.verify(&[]).unwrap().passes());
 }
 

@@ -303,10 +303,16 @@ fn pinned_clock_is_marked_and_unknown_ref_omitted() {
         .iter()
         .map(|event| event.body.get("clock").cloned())
         .collect();
-    let said = Some(json!("pinned"));
+    let document = Some(json!("pinned"));
     assert_eq!(
         clocks,
-        [None, said.clone(), said.clone(), said.clone(), said]
+        [
+            None,
+            document.clone(),
+            document.clone(),
+            document.clone(),
+            document
+        ]
     );
     assert_eq!(events[1].body["ref"], json!(null));
     assert_eq!(ledger.crawl(id).unwrap().unwrap().selected_ref, None);

@@ -336,7 +336,7 @@ fn killed_attempt_and_verification_are_ended_by_next() {
     let killed = ledger
         .begin_verification(&verification(id, next.id))
         .unwrap();
-    let again = ledger
+    let second_verification_row = ledger
         .begin_verification(&verification(id, next.id))
         .unwrap();
     assert!(
@@ -355,7 +355,7 @@ fn killed_attempt_and_verification_are_ended_by_next() {
         json!({ "verification": killed.id, "status": "ABORTED" })
     );
     ledger
-        .end_verification(&again, moment(), VerificationEnd::Failed)
+        .end_verification(&second_verification_row, moment(), VerificationEnd::Failed)
         .unwrap();
     assert_eq!(status(&ledger, "word_count"), SkillStatus::Built);
     assert_eq!(ledger.verify(&[]).unwrap().findings(), []);

@@ -348,14 +348,14 @@ fn run_names_the_promotion_it_relied_on() {
         .record_skill_run(&run(None, b"other", SkillRunOutcome::Failed))
         .unwrap();
     // Trust was taken away while it ran: that it ran is told all the same. What took it away lets nothing run.
-    let taken = ledger.promote_skill(&away(id)).unwrap();
+    let promotion_row = ledger.promote_skill(&away(id)).unwrap();
     ledger
         .record_skill_run(&run(Some(promoted), b"skill", SkillRunOutcome::Denied))
         .unwrap();
     assert!(
         ledger
             .record_skill_run(&run(
-                Some(taken.event),
+                Some(promotion_row.event),
                 b"skill",
                 SkillRunOutcome::Succeeded
             ))
@@ -403,11 +403,11 @@ fn forged_promotion_is_found_by_each_reader() {
         );
         if name == "word_count" {
             let findings = ledger.verify(&[]).unwrap();
-            let told = findings
+            let is_reported = findings
                 .findings()
                 .iter()
                 .any(|found| found.code.as_str() == "ledger-promotion-edited");
-            assert!(told, "{edit}");
+            assert!(is_reported, "{edit}");
         }
     }
 }
@@ -439,11 +439,11 @@ fn deleted_demotion_is_detected_by_each_reader() {
             "{edit}: {trust:?}"
         );
         let found = ledger.verify(&[]).unwrap();
-        let told = found
+        let is_reported = found
             .findings()
             .iter()
             .any(|found| found.code.as_str() == "ledger-promotion-edited");
-        assert!(told, "{edit}");
+        assert!(is_reported, "{edit}");
     }
 }
 
@@ -509,10 +509,10 @@ fn a_promotion_whose_verification_was_edited_is_found() {
         drop(trusted(&place.path));
         tamper(&place.path, &format!("PRAGMA foreign_keys = OFF; {edit}"));
         let found = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
-        let told = found
+        let is_reported = found
             .findings()
             .iter()
             .any(|found| found.code.as_str() == "ledger-promotion-edited");
-        assert!(told, "{edit}");
+        assert!(is_reported, "{edit}");
     }
 }

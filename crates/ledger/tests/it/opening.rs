@@ -73,9 +73,9 @@ fn stale_temporary_files_beside_the_ledger_are_removed() {
 #[test]
 fn path_resembling_a_uri_is_a_path() {
     let place = place();
-    let odd = place.dir.path().join("file:x?mode=memory");
-    drop(filled(&odd, 2));
-    assert!(odd.exists());
+    let unusual_path = place.dir.path().join("file:x?mode=memory");
+    drop(filled(&unusual_path, 2));
+    assert!(unusual_path.exists());
 }
 
 #[test]
@@ -276,11 +276,11 @@ fn non_regular_file_is_refused_at_once() {
     std::fs::remove_file(&path).unwrap();
     drop(Ledger::open(&path).unwrap());
     for beside in ["-wal", "-shm", "-journal"] {
-        let odd = place.dir.path().join(format!("odd.db{beside}"));
-        pipe(&odd);
+        let unusual_path = place.dir.path().join(format!("odd.db{beside}"));
+        pipe(&unusual_path);
         let message = Ledger::open(&path).unwrap_err().to_string();
         assert!(message.contains(beside), "{message}");
-        std::fs::remove_file(&odd).unwrap();
+        std::fs::remove_file(&unusual_path).unwrap();
     }
     drop(Ledger::open(&path).unwrap());
 }

@@ -115,12 +115,12 @@ fn any_edit_of_a_row_is_found() {
         RowKind::Call,
         format!("call 1 of run {run}"),
     ));
-    for gone in [
+    for missing in [
         "DELETE FROM model_calls WHERE seq = 1",
         "DELETE FROM model_calls",
     ] {
         cases.push((
-            gone.to_owned(),
+            missing.to_owned(),
             RowKind::Call,
             format!("call 1 of run {run}"),
         ));

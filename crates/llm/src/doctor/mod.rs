@@ -72,7 +72,7 @@ pub async fn examine(configured: &Configured, strength: Strength, context: &Cont
     });
     let programs = program::OWN
         .iter()
-        .map(|own| program::check(own.asked(), context));
+        .map(|own| program::check(own.program(), context));
     let (providers, programs) = join(join_all(providers), join_all(programs)).await;
     Diagnosis {
         provider: configured.provider.clone(),

@@ -123,7 +123,7 @@ pub(super) struct AskedProgram<'a> {
 }
 
 impl OwnProgram {
-    pub(super) fn asked(&self) -> AskedProgram<'_> {
+    pub(super) fn program(&self) -> AskedProgram<'_> {
         AskedProgram {
             program: Path::new(self.name),
             needed_by: self.needed_by,

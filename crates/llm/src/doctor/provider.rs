@@ -134,7 +134,7 @@ pub(super) async fn check(
     let problem = construct(kind.name(), settings, context)
         .err()
         .map(|error| Problem::from(&error));
-    let (reach, wanted, install) = match kind.class() {
+    let (reach, requested, install) = match kind.class() {
         ProviderClass::Program { install } => (Reach::Program, program_key(settings), install),
         ProviderClass::Http {
             key: KeyUse::Required,
@@ -175,7 +175,7 @@ pub(super) async fn check(
         model: settings.model.clone(),
         base_url: settings.base_url.as_deref().map(address),
         program,
-        key: wanted.map(|wanted| key(settings, wanted, &context.env)),
+        key: requested.map(|request| key(settings, request, &context.env)),
         recording,
     }
 }
@@ -188,7 +188,7 @@ fn program_key(settings: &ProviderSettings) -> Option<KeyWanted> {
     }
 }
 
-fn key(settings: &ProviderSettings, wanted: KeyWanted, env: &Environment) -> KeyCheck {
+fn key(settings: &ProviderSettings, requested: KeyWanted, env: &Environment) -> KeyCheck {
     let variable = settings.api_key_env.as_deref().map(redacted);
     let state = match settings
         .api_key_env
@@ -204,18 +204,14 @@ fn key(settings: &ProviderSettings, wanted: KeyWanted, env: &Environment) -> Key
     KeyCheck {
         variable,
         state,
-        wanted,
+        wanted: requested,
     }
 }
 
 /// An address without credentials, query and fragment, which may contain a key.
 fn address(url: &str) -> String {
-    let shown = without_login(&redacted(url));
-    shown
-        .split(['?', '#'])
-        .next()
-        .unwrap_or_default()
-        .to_owned()
+    let text = without_login(&redacted(url));
+    text.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
 /// Redacts a text: a user may have put a key in place of its variable's name.
@@ -247,13 +243,13 @@ mod tests {
 
     #[test]
     fn address_is_shown_without_login_query_fragment() {
-        for (url, shown) in [
+        for (url, text) in [
             ("http://me:pa#s?s/@host:80/v1?key=k", "http://host:80/v1"),
             ("http://localhost:8000/v1#k", "http://localhost:8000/v1"),
             ("http://host/v1", "http://host/v1"),
             ("", ""),
         ] {
-            assert_eq!(address(url), shown, "{url}");
+            assert_eq!(address(url), text, "{url}");
         }
     }
 }

@@ -213,10 +213,10 @@ impl CodexCliBackend {
         let mut settings: Vec<String> = CLOSED.map(str::to_owned).to_vec();
         settings.push(setting(
             "model_instructions_file",
-            &shown(&places.home.join(SYSTEM)),
+            &display_path(&places.home.join(SYSTEM)),
         ));
-        settings.push(setting("log_dir", &shown(&places.home)));
-        settings.push(setting("sqlite_home", &shown(&places.home)));
+        settings.push(setting("log_dir", &display_path(&places.home)));
+        settings.push(setting("sqlite_home", &display_path(&places.home)));
         // A custom provider: the built-in ones retry for minutes, and cannot be changed.
         settings.extend([
             setting("model_provider", "crucible"),
@@ -252,6 +252,6 @@ fn setting(name: &str, value: &str) -> String {
     format!("{name}={}", Value::from(value))
 }
 
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.display().to_string()
 }

@@ -170,14 +170,14 @@ impl ReplayBackend {
         }
         let mut played = HashMap::new();
         for (key, outcomes) in &mut outcomes {
-            let answered = outcomes.iter().any(CallOutcome::is_answer);
-            if answered {
+            let has_answer = outcomes.iter().any(CallOutcome::is_answer);
+            if has_answer {
                 outcomes.retain(CallOutcome::is_answer);
             }
             if let Some(before) = before.get(key) {
                 played.insert(
                     *key,
-                    if answered {
+                    if has_answer {
                         before.answers
                     } else {
                         before.failures
@@ -218,7 +218,7 @@ impl ReplayBackend {
             );
             return misconfigured(&requested.model, what, NEXT);
         }
-        let shown = render(requested);
+        let text = render(requested);
         // A request of another phase is unrelated, so a diff to it would not help.
         let same_phase = || {
             self.requests
@@ -226,11 +226,11 @@ impl ReplayBackend {
                 .filter(|(of, _)| of == phase)
                 .map(|(_, request)| request)
         };
-        let what = match nearest(&shown, same_phase()) {
+        let what = match nearest(&text, same_phase()) {
             Some(nearest) => format!(
                 "the recording does not contain this request (key {}); compared with the nearest recorded one:\n{}",
                 key.short(),
-                short_diff(&nearest, &shown)
+                short_diff(&nearest, &text)
             ),
             None if !self.requests.is_empty() => {
                 let mut phases: Vec<&str> =
@@ -284,14 +284,17 @@ fn render(request: &RecordedRequest) -> String {
 }
 
 /// The recorded request with the most lines in common; the first of equals.
-fn nearest<'a>(shown: &str, recorded: impl Iterator<Item = &'a RecordedRequest>) -> Option<String> {
-    let lines: HashSet<&str> = shown.lines().collect();
+fn nearest<'a>(
+    content: &str,
+    recorded: impl Iterator<Item = &'a RecordedRequest>,
+) -> Option<String> {
+    let lines: HashSet<&str> = content.lines().collect();
     let mut best: Option<(f64, String)> = None;
     for request in recorded {
         let candidate = render(request);
-        let theirs: HashSet<&str> = candidate.lines().collect();
-        let shared = lines.intersection(&theirs).count();
-        let likeness = shared as f64 / lines.union(&theirs).count().max(1) as f64;
+        let other_lines: HashSet<&str> = candidate.lines().collect();
+        let shared = lines.intersection(&other_lines).count();
+        let likeness = shared as f64 / lines.union(&other_lines).count().max(1) as f64;
         if best.as_ref().is_none_or(|(most, _)| likeness > *most) {
             best = Some((likeness, candidate));
         }

@@ -142,13 +142,13 @@ async fn recorded_calls_replay_equal_from_file_alone() {
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::Nothing).unwrap());
     let live = client(live, Recording::To(writer), &CallBudget::new(NO_LIMITS));
     let questions = ["Name a colour.", "Name an animal."];
-    let mut spoken = Vec::new();
+    let mut llm_results = Vec::new();
     for question in questions {
         let result = live.call(ask(question)).await.unwrap();
         summary.answered(&result);
-        spoken.push(result);
+        llm_results.push(result);
     }
-    assert_ne!(spoken[0].raw_response, spoken[1].raw_response);
+    assert_ne!(llm_results[0].raw_response, llm_results[1].raw_response);
 
     let settings = ProviderSettings {
         cassette: Some(path.into()),
@@ -157,8 +157,8 @@ async fn recorded_calls_replay_equal_from_file_alone() {
     let replay = construct("replay", &settings, &context(("UNUSED", ""))).unwrap();
     let replay = client(replay, Recording::Off, &CallBudget::new(NO_LIMITS));
     // In reverse order, so that the question determines the answer.
-    for (question, spoken) in questions.into_iter().zip(spoken).rev() {
-        assert_eq!(replay.call(ask(question)).await.unwrap(), spoken);
+    for (question, llm_result) in questions.into_iter().zip(llm_results).rev() {
+        assert_eq!(replay.call(ask(question)).await.unwrap(), llm_result);
     }
     assert!(
         replay.call(ask(questions[0])).await.is_err(),

@@ -88,10 +88,10 @@ pub(crate) fn ask(question: &'static str) -> LlmInvocation {
         messages: vec![
             Message::system(
                 PromptBuilder::new()
-                    .ours("Answer in as few words as possible.")
+                    .fixed_text("Answer in as few words as possible.")
                     .build(),
             ),
-            Message::user(PromptBuilder::new().ours(question).build()),
+            Message::user(PromptBuilder::new().fixed_text(question).build()),
         ],
         metadata: BTreeMap::from([("seed".to_owned(), Value::from(1))]),
     }
@@ -104,9 +104,9 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Starts the summary of a test with this question.
-    pub(crate) fn new(test: &'static str, asked: &'static str) -> Self {
+    pub(crate) fn new(test: &'static str, question: &'static str) -> Self {
         Self {
-            line: LiveLine::new(test, asked),
+            line: LiveLine::new(test, question),
         }
     }
 

@@ -380,8 +380,9 @@ async fn unpaid_origin_uses_only_the_call() {
         micro_dollars: Limit::At(1),
     };
     let budget = CallBudget::new(limits);
-    let mut told = answer("ok");
-    told.extensions
+    let mut llm_result = answer("ok");
+    llm_result
+        .extensions
         .insert("cost_micro_dollars".to_owned(), json!(7_000_000));
     let asks = Asks {
         provider: "manual_outbox",
@@ -389,7 +390,7 @@ async fn unpaid_origin_uses_only_the_call() {
         extra: ClientExtra::NONE,
         origin: Origin::Unpaid,
     };
-    let backend = Shared(Scripted::new([Ok(told.clone()), Ok(told)]));
+    let backend = Shared(Scripted::new([Ok(llm_result.clone()), Ok(llm_result)]));
     let person = Budgeted::new(backend, asks, Arc::clone(&budget), Arc::default());
     person
         .invoke(ask("a question of more than one token"))

@@ -71,10 +71,10 @@ async fn a_recorded_conversation_replays_without_the_server() {
         Recording::To(writer),
         RetryPolicy::PHASES,
     );
-    let mut spoken = Vec::new();
+    let mut llm_results = Vec::new();
     // The last request equals the first one, and gets another answer.
     for text in ["a", "b", "a"] {
-        spoken.push(live.call(ask(text)).await.unwrap());
+        llm_results.push(live.call(ask(text)).await.unwrap());
     }
     drop(server);
 
@@ -91,12 +91,12 @@ async fn a_recorded_conversation_replays_without_the_server() {
         (replayed.default_model(), replayed.capabilities()),
         ("test-model", CAPABILITIES)
     );
-    for (text, spoken) in ["a", "b", "a"].into_iter().zip(&spoken) {
+    for (text, llm_result) in ["a", "b", "a"].into_iter().zip(&llm_results) {
         let result = replayed.call(ask(text)).await.unwrap();
-        assert_eq!(&result, spoken);
+        assert_eq!(&result, llm_result);
         assert_eq!(
             result.raw_response.as_bytes(),
-            spoken.raw_response.as_bytes()
+            llm_result.raw_response.as_bytes()
         );
     }
     let error = llm(replayed.call(ask("a")).await.unwrap_err());
@@ -114,12 +114,12 @@ mod properties {
                 let path = cassette_in(&dir);
                 let scripted = Scripted::new(answers.iter().map(|(_, text)| Ok(answer(text))));
                 let live = recording(&scripted, &path, Reuse::Nothing);
-                let mut spoken = Vec::new();
+                let mut llm_results = Vec::new();
                 for (text, _) in &answers {
-                    spoken.push(live.call(ask(text)).await.unwrap());
+                    llm_results.push(live.call(ask(text)).await.unwrap());
                 }
                 let replayed = replay(&path);
-                for ((text, _), spoken) in answers.iter().zip(spoken) {
+                for ((text, _), spoken) in answers.iter().zip(llm_results) {
                     assert_eq!(replayed.call(ask(text)).await.unwrap(), spoken);
                 }
             });
@@ -257,15 +257,15 @@ async fn unfinished_last_line_is_ignored_then_removed() {
         .call(ask("a"))
         .await
         .unwrap();
-    let whole = std::fs::read(&path).unwrap();
+    let full_content = std::fs::read(&path).unwrap();
     // A cut anywhere in the second line, and anywhere in the first.
     for cut in [
-        whole.len() - 1,
-        whole.len() - 40,
-        whole.iter().position(|b| *b == b'\n').unwrap() + 5,
+        full_content.len() - 1,
+        full_content.len() - 40,
+        full_content.iter().position(|b| *b == b'\n').unwrap() + 5,
     ] {
-        std::fs::write(&path, &whole[..cut]).unwrap();
-        let torn = Cassette::parse(&whole[..cut]).unwrap();
+        std::fs::write(&path, &full_content[..cut]).unwrap();
+        let torn = Cassette::parse(&full_content[..cut]).unwrap();
         assert_eq!((torn.calls.len(), torn.tail), (0, TornTail::LeftOut));
         recording(&Scripted::new([]), &path, Reuse::Nothing)
             .call(ask("b"))
@@ -274,9 +274,9 @@ async fn unfinished_last_line_is_ignored_then_removed() {
         let mended = Cassette::parse(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!((mended.calls.len(), mended.tail), (1, TornTail::No));
     }
-    std::fs::write(&path, &whole[..10]).unwrap();
+    std::fs::write(&path, &full_content[..10]).unwrap();
     assert!(matches!(
-        Cassette::parse(&whole[..10]),
+        Cassette::parse(&full_content[..10]),
         Err(CassetteError::NotACassette)
     ));
     assert_eq!(writer(&path, Reuse::Nothing).calls(), 0);

@@ -174,7 +174,7 @@ async fn blank_system_prompt_is_omitted() {
         success("ok")
     ));
     let mut inv = ask("x");
-    inv.messages[0] = Message::system(PromptBuilder::new().ours(" \n").build());
+    inv.messages[0] = Message::system(PromptBuilder::new().fixed_text(" \n").build());
     program.call(inv).await.unwrap();
     assert!(
         program
@@ -201,12 +201,12 @@ async fn several_turns_are_distinguished() {
     ));
     let mut inv = ask("x");
     inv.messages = vec![
-        Message::user(PromptBuilder::new().ours("First.").build()),
+        Message::user(PromptBuilder::new().fixed_text("First.").build()),
         Message {
             role: crucible_llm::Role::Assistant,
-            content: PromptBuilder::new().ours("Said.").build(),
+            content: PromptBuilder::new().fixed_text("Said.").build(),
         },
-        Message::user(PromptBuilder::new().ours("Second.").build()),
+        Message::user(PromptBuilder::new().fixed_text("Second.").build()),
     ];
     program.call(inv).await.unwrap();
     assert_eq!(

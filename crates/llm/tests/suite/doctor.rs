@@ -457,12 +457,15 @@ mod properties {
             let calls = machine.calls();
             prop_assert!(calls.iter().all(|call| call == "--version"), "{calls:?}");
             prop_assert!(server.accept().is_err(), "somebody connected");
-            let told = format!(
+            let message = format!(
                 "{}{:?}",
                 serde_json::to_string(&seen).unwrap(),
                 verdict(&seen)
             );
-            prop_assert!(!told.contains(KEY) && !told.contains("me:secret"), "{told}");
+            prop_assert!(
+                !message.contains(KEY) && !message.contains("me:secret"),
+                "{message}"
+            );
             prop_assert_eq!(seen.providers.len(), names.len());
             Ok(())
         });

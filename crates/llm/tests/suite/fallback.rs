@@ -153,7 +153,7 @@ fn recorded_fallback_hides_home() {
 fn unknown_primary_does_not_fall_back() {
     let fixture = new_temp_dir();
     let fallback = Fallback::To(Box::new(candidate("gateway", Fault::None, &fixture)));
-    for (name, says) in [
+    for (name, message) in [
         ("", "LLM provider must be specified"),
         ("claud-cli", "unknown provider"),
     ] {
@@ -164,7 +164,7 @@ fn unknown_primary_does_not_fall_back() {
         let error = select(nobody, fallback.clone(), &context(&[("A_KEY", "k")]))
             .err()
             .unwrap();
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
 }
 

@@ -31,14 +31,14 @@ async fn outcome(provider: &str, base_url: &str, timeout: Duration) -> Result<Ll
         .await
         .unwrap();
     if let Err(error) = &outcome {
-        let shown = format!("{error} {error:?}");
+        let text = format!("{error} {error:?}");
         assert!(
-            !shown.contains("0123456789") && !shown.contains(PROMPT),
-            "{shown}"
+            !text.contains("0123456789") && !text.contains(PROMPT),
+            "{text}"
         );
         assert!(
-            shown.contains(provider) && shown.contains("test-model"),
-            "{shown}"
+            text.contains(provider) && text.contains("test-model"),
+            "{text}"
         );
     }
     outcome
@@ -344,9 +344,9 @@ fn invalid_key_is_refused_without_text() {
             api_key_env: None,
             ..settings.clone()
         };
-        let made = construct(provider, &unnamed, &context(&[("TEST_KEY", KEY)]));
+        let backend = construct(provider, &unnamed, &context(&[("TEST_KEY", KEY)]));
         assert_eq!(
-            made.is_ok(),
+            backend.is_ok(),
             provider == "gateway",
             "only a gateway needs no key"
         );

@@ -106,7 +106,7 @@ mod properties {
                     ..shared.clone()
                 };
                 let backend = http_backend(provider, &server.base_url(), &context);
-                let shown = runtime.block_on(async {
+                let text = runtime.block_on(async {
                     let outcome = backend.invoke(ask(&prompt)).await;
                     match outcome {
                         Ok(result) => format!("{result:?}"),
@@ -122,8 +122,8 @@ mod properties {
                         // A part is enough to detect it.
                         let piece: String = form.trim_matches('"').chars().take(12).collect();
                         prop_assert!(
-                            !shown.contains(&piece),
-                            "{provider} {status} {quoting:?}: {shown}"
+                            !text.contains(&piece),
+                            "{provider} {status} {quoting:?}: {text}"
                         );
                     }
                 }

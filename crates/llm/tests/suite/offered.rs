@@ -111,8 +111,8 @@ async fn invalid_model_list_is_typed_error() {
                 .await
                 .unwrap_err();
             assert_eq!(error.class(), class, "{provider}: {body}");
-            let shown = format!("{error} {error:?}");
-            assert!(shown.contains(provider) && !shown.contains(KEY), "{shown}");
+            let text = format!("{error} {error:?}");
+            assert!(text.contains(provider) && !text.contains(KEY), "{text}");
         }
     }
 }
@@ -132,14 +132,18 @@ async fn server_listing_its_models_is_available() {
     let context = context(&[("TEST_KEY", KEY)]);
     let server = FakeApi::start([Reply::Hang]);
     let settings = |base_url: &str| settings(base_url);
-    let there = availability("gateway", &settings(&server.base_url()), &context, TIME).await;
-    assert_eq!(there, Availability::Available);
+    let current_availability =
+        availability("gateway", &settings(&server.base_url()), &context, TIME).await;
+    assert_eq!(current_availability, Availability::Available);
     let address = server.base_url();
     drop(server);
-    let gone = availability("gateway", &settings(&address), &context, TIME).await;
+    let missing_availability = availability("gateway", &settings(&address), &context, TIME).await;
     assert!(
-        matches!(gone, Availability::Unavailable(LlmError::Transport(_))),
-        "{gone:?}"
+        matches!(
+            missing_availability,
+            Availability::Unavailable(LlmError::Transport(_))
+        ),
+        "{missing_availability:?}"
     );
     let mute = RawServer::mute();
     let silent = availability(

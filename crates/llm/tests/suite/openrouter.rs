@@ -151,11 +151,11 @@ async fn cost_limit_assumes_most_expensive_model() {
         ("openrouter/maker/dear".to_owned(), line(1_000_000)),
     ]);
     let prices = Arc::new(PriceTable::new(prices));
-    let fine = json!({
+    let document = json!({
         "model": "maker/dear", "choices": [{"message": {"content": "fine"}}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 4},
     });
-    let server = FakeApi::start([raw(&fine)]);
+    let server = FakeApi::start([raw(&document)]);
     let context = context(&[("TEST_KEY", KEY)]);
     let asked = |models: Option<Value>, dollars: u64| {
         let budget = CallBudget::new(BudgetLimits {
@@ -220,7 +220,7 @@ async fn receipt_and_budget_agree_on_fallback_cost() {
         date: date.to_owned(),
         source: "a test".to_owned(),
     };
-    for (provider, answered, micro_dollars, date) in [
+    for (provider, answer, micro_dollars, date) in [
         ("openrouter", "test-model", 10, "2026-01-01"),
         ("openrouter", "maker/dear", 50, "2026-02-02"),
         // A service may report a more specific name than requested; then the answering model is unknown.
@@ -229,7 +229,7 @@ async fn receipt_and_budget_agree_on_fallback_cost() {
         ("gateway", "test-model-2026-05-01", 10, "2026-01-01"),
     ] {
         let body = json!({
-            "model": answered, "choices": [{"message": {"content": "fine"}}],
+            "model": answer, "choices": [{"message": {"content": "fine"}}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 4},
         });
         let server = FakeApi::start([raw(&body)]);
@@ -257,12 +257,12 @@ async fn receipt_and_budget_agree_on_fallback_cost() {
         assert_eq!(
             (cost.micro_dollars, cost.price_date.as_deref()),
             (micro_dollars, Some(date)),
-            "{answered}"
+            "{answer}"
         );
         assert_eq!(
             budget.used().unwrap().micro_dollars,
             micro_dollars,
-            "{answered}"
+            "{answer}"
         );
     }
 }

@@ -47,15 +47,15 @@ async fn secret_in_request_stops_it_unsent() {
     ];
     for (inv, expected) in [in_message, in_model, in_metadata].into_iter().zip(places) {
         let error = client.call(inv).await.unwrap_err();
-        let shown = format!("{error} {error:?}");
+        let text = format!("{error} {error:?}");
         let CallError::Secret(found) = error else {
-            panic!("not stopped: {shown}")
+            panic!("not stopped: {text}")
         };
         assert_eq!(found.place, expected);
-        assert!(found.rule.contains("github"), "{shown}");
+        assert!(found.rule.contains("github"), "{text}");
         assert!(
-            !shown.contains(&made_up_token()) && !shown.contains("a1B2c3D4"),
-            "{shown}"
+            !text.contains(&made_up_token()) && !text.contains("a1B2c3D4"),
+            "{text}"
         );
     }
     assert_eq!(server.requests().len(), 0);
@@ -131,12 +131,12 @@ async fn secret_in_reused_answer_is_redacted() {
     assert!(text.contains("use PLACE here"));
     std::fs::write(&path, text.replace("PLACE", &made_up_token())).unwrap();
     let writer = Arc::new(CassetteWriter::open(&path, &header, Reuse::After(0)).unwrap());
-    let again = client(
+    let second_model_client = client(
         Scripted::new([]).backend(),
         Recording::To(writer),
         RetryPolicy::NEVER,
     );
-    let result = again.call(ask("x")).await.unwrap();
+    let result = second_model_client.call(ask("x")).await.unwrap();
     assert!(
         result.raw_response.starts_with("use [secret:"),
         "{}",
@@ -196,8 +196,8 @@ fn escaped_secret_in_json_is_redacted() {
         "```json one \"\\\n{\"a\": \"@\"}\n```",
         r#"{"a": "@", "b": "no end"#,
     ] {
-        let said = around.replace('@', &hidden);
-        let (clean, redactions) = client.redact_json(&said);
+        let message = around.replace('@', &hidden);
+        let (clean, redactions) = client.redact_json(&message);
         let marker = clean.find("[secret:").map(|begin| &clean[begin..]).unwrap();
         let marker = &marker[..=marker.find(']').unwrap()];
         assert_eq!(
@@ -247,9 +247,9 @@ mod properties {
                 let mut inv = ask(&prompt);
                 inv.timeout = Duration::from_millis(200);
                 let error = gateway(&server.base_url(), Some(&key)).invoke(inv).await.unwrap_err();
-                let shown = format!("{error}\n{error:?}\n{error:#?}");
-                assert!(!shown.contains(&key), "{shown}");
-                assert!(!shown.contains(&prompt), "{shown}");
+                let text = format!("{error}\n{error:?}\n{error:#?}");
+                assert!(!text.contains(&key), "{text}");
+                assert!(!text.contains(&prompt), "{text}");
             });
         }
     }

@@ -108,30 +108,30 @@ fn missing_setting_is_named() {
         assert!(matches!(error, LlmError::Misconfiguration(_)));
         error.to_string()
     };
-    let whole = ProviderSettings {
+    let full_provider_settings = ProviderSettings {
         base_url: Some("http://localhost:1/v1".to_owned()),
         ..gateway_settings()
     };
-    assert!(construct("gateway", &whole, &context).is_ok());
+    assert!(construct("gateway", &full_provider_settings, &context).is_ok());
     for (without, key) in [
         (
             ProviderSettings {
                 base_url: None,
-                ..whole.clone()
+                ..full_provider_settings.clone()
             },
             "base_url",
         ),
         (
             ProviderSettings {
                 model: None,
-                ..whole.clone()
+                ..full_provider_settings.clone()
             },
             "model",
         ),
         (
             ProviderSettings {
                 max_tokens: None,
-                ..whole.clone()
+                ..full_provider_settings.clone()
             },
             "max_tokens",
         ),
@@ -178,7 +178,7 @@ fn missing_setting_is_named() {
 #[test]
 fn project_address_gets_no_credentials() {
     let context = context(&[("A_KEY", "key-0123456789")]);
-    let whole = ProviderSettings {
+    let full_provider_settings = ProviderSettings {
         base_url: Some("http://127.0.0.1:1/v1".to_owned()),
         address: AddressOrigin::Project,
         api_key_env: Some("A_KEY".to_owned()),
@@ -191,7 +191,7 @@ fn project_address_gets_no_credentials() {
         for login in [Login::User, Login::Isolated] {
             let settings = ProviderSettings {
                 login,
-                ..whole.clone()
+                ..full_provider_settings.clone()
             };
             let error = construct(kind.name(), &settings, &context).err().unwrap();
             assert!(matches!(error, LlmError::Misconfiguration(_)));
@@ -214,7 +214,7 @@ fn project_address_gets_no_credentials() {
     }
     let free = ProviderSettings {
         api_key_env: None,
-        ..whole
+        ..full_provider_settings
     };
     assert!(
         construct("gateway", &free, &context).is_ok(),

@@ -98,9 +98,9 @@ pub(crate) fn variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> 
 
 /// Fails if an error contains a key, the prompt or a server's text, for which the scripts use `quoted`.
 pub(crate) fn assert_says_nothing(error: &LlmError, provider: &str) {
-    let shown = format!("{error} {error:?}");
+    let text = format!("{error} {error:?}");
     for word in ["the-users-key", "words of the prompt", "quoted"] {
-        assert!(!shown.contains(word), "{shown}");
+        assert!(!text.contains(word), "{text}");
     }
-    assert!(shown.contains(provider), "{shown}");
+    assert!(text.contains(provider), "{text}");
 }

@@ -35,10 +35,10 @@ pub(crate) fn ask(text: &str) -> LlmInvocation {
         model: String::new(),
         timeout: Duration::from_secs(20),
         messages: vec![
-            Message::system(PromptBuilder::new().ours("You are terse.\n").build()),
+            Message::system(PromptBuilder::new().fixed_text("You are terse.\n").build()),
             Message::user(
                 PromptBuilder::new()
-                    .ours("Summarise.\n")
+                    .fixed_text("Summarise.\n")
                     .untrusted("file.txt", &Untrusted::new(text))
                     .build(),
             ),

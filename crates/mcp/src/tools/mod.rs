@@ -41,7 +41,7 @@ pub(crate) fn tool(name: &str) -> Option<&'static dyn ToolKind> {
 }
 
 /// Returns the tools as clients see them. One that is not allowed is not listed.
-pub(crate) fn listed(landing: Landing) -> Vec<Tool> {
+pub(crate) fn list_tools(landing: Landing) -> Vec<Tool> {
     let is_listed =
         |tool: &&&dyn ToolKind| tool.effect() != Effect::Lands || landing == Landing::Allowed;
     TOOLS
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn every_schema_refuses_unknown_fields() {
-        let tools = listed(Landing::Allowed);
+        let tools = list_tools(Landing::Allowed);
         assert_eq!(tools.len(), TOOLS.len());
         for tool in tools {
             let schema = tool.schema_as_json_value();
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn landing_is_listed_only_where_allowed() {
         let names = |landing| {
-            let tools = listed(landing).into_iter();
+            let tools = list_tools(landing).into_iter();
             tools.map(|tool| tool.name.to_string()).collect::<Vec<_>>()
         };
         assert!(names(Landing::Allowed).contains(&"land_run".to_owned()));

@@ -168,8 +168,8 @@ async fn ask(context: &Context, message: &str, schema: Value) -> Result<Value, E
 /// The answer to a form, as the suite wants to read it.
 fn prefixed_response(prefix: &str, answer: &Value) -> Result<CallToolResponse, ErrorData> {
     let action = answer["action"].as_str().unwrap_or_default();
-    let given = answer.get("content").unwrap_or(&Value::Null);
-    text_response(format!("{prefix}: action={action}, content={given}"))
+    let given_json = answer.get("content").unwrap_or(&Value::Null);
+    text_response(format!("{prefix}: action={action}, content={given_json}"))
 }
 
 async fn sample(context: &Context, prompt: &str) -> Result<CallToolResponse, ErrorData> {

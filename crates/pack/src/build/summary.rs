@@ -27,8 +27,8 @@ impl Tally {
             return;
         };
         if self.details.len() < MAX_DETAILS {
-            let shown: String = path.chars().take(200).collect();
-            self.details.push(format!("{shown:?} {detail}"));
+            let text: String = path.chars().take(200).collect();
+            self.details.push(format!("{text:?} {detail}"));
         } else {
             self.unexplained += 1;
         }

@@ -268,7 +268,7 @@ impl<'p> Resolver<'p> {
     /// Returns the source directories of the crates with this name: the crate of a test, and those in a
     /// directory of this name.
     fn crates_named(&self, name: &str, top: &str) -> Vec<String> {
-        let wanted = name.replace('_', "-");
+        let requested = name.replace('_', "-");
         let mut bases: Vec<String> = self
             .directories
             .keys()
@@ -276,10 +276,10 @@ impl<'p> Resolver<'p> {
                 directory.strip_suffix("/src").is_some_and(|package| {
                     let last = package.rsplit('/').next().unwrap_or_default();
                     last == name
-                        || last == wanted
-                        || (wanted.ends_with(last)
-                            && wanted.len() > last.len()
-                            && wanted[..wanted.len() - last.len()].ends_with('-'))
+                        || last == requested
+                        || (requested.ends_with(last)
+                            && requested.len() > last.len()
+                            && requested[..requested.len() - last.len()].ends_with('-'))
                 })
             })
             .map(|directory| (*directory).to_owned())
@@ -343,14 +343,18 @@ impl<'p> Resolver<'p> {
                     .strip_suffix(package)
                     .is_some_and(|above| above.ends_with('/'))
             {
-                let wanted = files.iter().filter(|path| {
+                let requested = files.iter().filter(|path| {
                     let stem = path
                         .rsplit('/')
                         .next()
                         .and_then(|name| name.split('.').next());
                     class == "*" || stem == Some(class)
                 });
-                found.extend(wanted.take(MAX_FILES).filter_map(|path| path.parse().ok()));
+                found.extend(
+                    requested
+                        .take(MAX_FILES)
+                        .filter_map(|path| path.parse().ok()),
+                );
             }
         }
     }

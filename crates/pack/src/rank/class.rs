@@ -22,7 +22,7 @@ impl FileClass {
     #[must_use]
     pub fn from_path(path: &RepoPath) -> Self {
         let roles = PathRoles::from_path(path);
-        let is_any = |wanted: &[PathRole]| wanted.iter().any(|role| roles.has(*role));
+        let is_any = |requested: &[PathRole]| requested.iter().any(|role| roles.has(*role));
         if is_any(&[PathRole::Generated, PathRole::Lockfile]) {
             Self::Generated
         } else if is_any(&[

@@ -172,7 +172,7 @@ impl Goal {
     /// a failing test; they count less.
     #[must_use]
     pub fn with_hints(goal: &str, hints: &[String]) -> Self {
-        let whole = goal.len();
+        let total = goal.len();
         let goal = &goal[..goal.floor_char_boundary(MAX_GOAL)];
         let mut dropped = BTreeSet::new();
         let mut patterns: Vec<Pattern> = Vec::new();
@@ -222,7 +222,7 @@ impl Goal {
         let occurrences =
             Occurrences::from_patterns(patterns.iter().map(|pattern| pattern.text.as_str()));
         let cut = GoalCut {
-            bytes: (whole - goal.len()) as u64,
+            bytes: (total - goal.len()) as u64,
             names: dropped.len() as u64,
         };
         let area = area_of(goal).map(str::to_lowercase);
@@ -426,13 +426,13 @@ impl Goal {
         let in_stem = words::split(stem);
         let in_directories = words::split(directories);
         let (stems, stems_above) = (words::stems(&in_stem), words::stems(&in_directories));
-        let whole = stem.to_lowercase();
+        let full_text = stem.to_lowercase();
         let mut hits = Vec::new();
-        for (pattern, wanted) in self.patterns.iter().enumerate() {
-            let text = &wanted.text;
-            let (place, points) = if whole == *text && wanted.kind != Kind::Hint {
+        for (pattern, requested) in self.patterns.iter().enumerate() {
+            let text = &requested.text;
+            let (place, points) = if full_text == *text && requested.kind != Kind::Hint {
                 (NamePlace::Name, 300)
-            } else if wanted.kind != Kind::Word {
+            } else if requested.kind != Kind::Word {
                 continue;
             } else if in_stem.contains(text) {
                 (NamePlace::Name, 150)

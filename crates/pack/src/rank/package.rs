@@ -121,20 +121,20 @@ impl Package {
                 None => {}
             }
         }
-        let mut taken = BTreeSet::new();
+        let mut positions = BTreeSet::new();
         for turn in 0..inside.len().max(related.len()) {
             for (at, size) in [inside.get(turn), related.get(turn)].into_iter().flatten() {
                 if self.most > 0 && budget.takes_outline(*size) {
                     self.most -= 1;
-                    taken.insert(*at);
+                    positions.insert(*at);
                 }
             }
         }
-        taken
+        positions
     }
 
     /// The files and bytes that are kept for what waits beside `path`.
-    pub(super) fn kept(&self, path: &RepoPath) -> (u64, u64) {
+    pub(super) fn reserved_size(&self, path: &RepoPath) -> (u64, u64) {
         let others = self.waiting.len() - usize::from(self.holds(path));
         let outlines = self.most.min(others as u64);
         (outlines.min(self.files), outlines * OUTLINE)

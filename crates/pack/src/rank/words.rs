@@ -250,7 +250,7 @@ mod tests {
         ] {
             assert!(!related(one, other), "{one} {other}");
         }
-        for odd in [
+        for unusual_text in [
             "",
             "s",
             "ing",
@@ -262,9 +262,9 @@ mod tests {
             "yyyy",
         ] {
             assert_eq!(
-                WordStem::from_word(odd).begin.is_empty(),
-                odd.is_empty(),
-                "{odd}"
+                WordStem::from_word(unusual_text).begin.is_empty(),
+                unusual_text.is_empty(),
+                "{unusual_text}"
             );
         }
     }

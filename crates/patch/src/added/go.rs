@@ -66,7 +66,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
             "os.Setenv stays for other tests; t.Setenv ends with its own",
         ));
     }
-    match writes_outside(node, text, written, binds) {
+    match writes_outside(node, text, assigned_nodes, binds) {
         Some(at) => Err((
             at,
             "this changes what the test did not make, for other tests as well",
@@ -75,7 +75,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
     }
 }
 
-fn written(node: Node<'_>) -> Vec<Node<'_>> {
+fn assigned_nodes(node: Node<'_>) -> Vec<Node<'_>> {
     let target = match node.kind() {
         "assignment_statement" => node.child_by_field_name("left"),
         "inc_statement" | "dec_statement" => node.named_child(0),

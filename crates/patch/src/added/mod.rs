@@ -99,17 +99,17 @@ pub(crate) fn only_adds_tests(
         why,
     };
     let (mut old_imports, mut new_imports) = (Imports::default(), Imports::default());
-    let mut taken = Vec::new();
+    let mut ranges = Vec::new();
     let mut names = BTreeSet::new();
     for unit in units(&old, rules, &|_| false)? {
         if unit.kind == UnitKind::Import {
             old_imports.add(grammar, unit.node, before);
-            taken.push(unit.span);
+            ranges.push(unit.span);
         } else if let UnitKind::Test(name) | UnitKind::Group(name) = unit.kind {
             names.insert(name);
         }
     }
-    let was = RemainingText::new(&old, taken);
+    let was = RemainingText::new(&old, ranges);
     // What stands in a group is checked with it.
     let (mut taken, mut checked) = (Vec::new(), 0);
     for unit in units(&new, rules, &|line| !lines.contains(line.trim()))? {
@@ -361,14 +361,17 @@ struct RemainingText<'t> {
 }
 
 impl<'t> RemainingText<'t> {
-    fn new(parsed: &Parsed<'t>, mut taken: Vec<Range<usize>>) -> Self {
-        taken.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
+    fn new(parsed: &Parsed<'t>, mut ranges: Vec<Range<usize>>) -> Self {
+        ranges.sort_by_key(|span| (span.start, std::cmp::Reverse(span.end)));
         let literals = literals(parsed);
         let mut lines = Vec::new();
         let mut at = 0;
         let mut skip_to = 0;
         let (mut literal_end, mut begun) = (0, literals.iter().peekable());
-        let mut next = taken.into_iter().filter(|span| !span.is_empty()).peekable();
+        let mut next = ranges
+            .into_iter()
+            .filter(|span| !span.is_empty())
+            .peekable();
         for (number, line) in parsed.text.split_inclusive('\n').enumerate() {
             while let Some(span) = next.next_if(|span| span.start <= at) {
                 skip_to = skip_to.max(span.end);

@@ -211,7 +211,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
     ) {
         return Err((at, "a test keeps its names to itself"));
     }
-    match writes_outside(node, text, written, binds) {
+    match writes_outside(node, text, assigned_nodes, binds) {
         Some(at) => Err((
             at,
             "this changes what the test did not make, for other tests as well",
@@ -220,7 +220,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
     }
 }
 
-fn written(node: Node<'_>) -> Vec<Node<'_>> {
+fn assigned_nodes(node: Node<'_>) -> Vec<Node<'_>> {
     let targets = match node.kind() {
         "assignment" | "augmented_assignment" | "for_statement" => node.child_by_field_name("left"),
         "delete_statement" => node.named_child(0),

@@ -182,7 +182,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
     if let Some(at) = find_identifier(node, text, &FORBIDDEN) {
         return Err((at, "this name reaches other tests, or skips one"));
     }
-    match writes_outside(node, text, written, binds) {
+    match writes_outside(node, text, assigned_nodes, binds) {
         Some(at) => Err((
             at,
             "this changes what the test did not make, for other tests as well",
@@ -191,7 +191,7 @@ fn check(node: Node<'_>, text: &str) -> Checked {
     }
 }
 
-fn written(node: Node<'_>) -> Vec<Node<'_>> {
+fn assigned_nodes(node: Node<'_>) -> Vec<Node<'_>> {
     match node.kind() {
         "assignment_expression" | "augmented_assignment_expression" => {
             node.child_by_field_name("left")

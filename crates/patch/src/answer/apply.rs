@@ -87,7 +87,7 @@ pub fn apply(proposal: &Proposal, files: &Files) -> Result<Files, AnswerError> {
 
 fn apply_edit(edit: &Edit, number: u64, before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
     match &edit.kind {
-        EditKind::WholeFile { content } => whole(&edit.path, content, before),
+        EditKind::WholeFile { content } => whole_file(&edit.path, content, before),
         EditKind::Definitions { content } => by_definitions(&edit.path, &[content], before),
         EditKind::Block { content } => by_block(&edit.path, content, before, false),
         EditKind::Delete { name } => without_definition(&edit.path, name, before),
@@ -225,7 +225,7 @@ fn by_definition(
         .ok()
         .and_then(|text| Target::parse(path, text));
     let Some(target) = target.filter(|_| !text.trim_ascii().is_empty()) else {
-        return whole(path, content, before);
+        return whole_file(path, content, before);
     };
     let answer = without_path_comment(path, content, text);
     let spliced = target.splice(path, answer, Coverage::OfParts)?;
@@ -243,7 +243,7 @@ fn by_block(
 ) -> Result<Vec<u8>, AnswerError> {
     let old = before.unwrap_or_default();
     if split_bom(old).1.trim_ascii().is_empty() {
-        return whole(path, content, before);
+        return whole_file(path, content, before);
     }
     match (can_splice(path, old), is_again) {
         (true, false) => by_definition(path, content, before)
@@ -282,7 +282,7 @@ fn as_whole(
         AnswerError::BrokenSyntax { .. } | AnswerError::TooMuchSyntax { .. }
     );
     if is_whole && !is_grammar {
-        whole(path, content, Some(old))
+        whole_file(path, content, Some(old))
     } else {
         Err(error)
     }
@@ -295,7 +295,11 @@ pub(super) fn split_bom(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// The content of a file that is given whole.
-fn whole(path: &RepoPath, content: &str, before: Option<&[u8]>) -> Result<Vec<u8>, AnswerError> {
+fn whole_file(
+    path: &RepoPath,
+    content: &str,
+    before: Option<&[u8]>,
+) -> Result<Vec<u8>, AnswerError> {
     let Some(before) = before else {
         refuse_elided(path, content, &[])?;
         return Ok(without_path_comment(path, content, &[]).as_bytes().to_vec());

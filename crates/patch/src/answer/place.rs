@@ -42,11 +42,11 @@ enum Indent<'a> {
 impl<'a> Indent<'a> {
     /// How these lines, which are the same but for the white space around them, differ; nothing where they do not
     /// differ uniformly.
-    fn between(file: &[&'a [u8]], wanted: &[&'a [u8]]) -> Option<Self> {
+    fn between(file: &[&'a [u8]], requested: &[&'a [u8]]) -> Option<Self> {
         let mut found = None;
         for (have, want) in file
             .iter()
-            .zip(wanted)
+            .zip(requested)
             .filter(|(_, want)| !want.trim_ascii().is_empty())
         {
             let (have, want) = (indentation(have), indentation(want));
@@ -83,10 +83,10 @@ fn indentation(line: &[u8]) -> &[u8] {
 }
 
 /// The one place of these lines in the file; how many there are where it is not one.
-fn one_place(file: &[&[u8]], wanted: &[&[u8]]) -> Result<usize, u64> {
-    let mut places = occurrences(file, wanted, without_line_end);
+fn one_place(file: &[&[u8]], requested: &[&[u8]]) -> Result<usize, u64> {
+    let mut places = occurrences(file, requested, without_line_end);
     if places.is_empty() {
-        places = occurrences(file, wanted, <[u8]>::trim_ascii_end);
+        places = occurrences(file, requested, <[u8]>::trim_ascii_end);
     }
     match places[..] {
         [place] => Ok(place),
@@ -95,14 +95,14 @@ fn one_place(file: &[&[u8]], wanted: &[&[u8]]) -> Result<usize, u64> {
 }
 
 /// The one place where these lines stand set in otherwise, and the replacement as it is set in there.
-fn indented_place(file: &[&[u8]], wanted: &[&[u8]], replace: &str) -> Option<(usize, Vec<u8>)> {
-    let places = occurrences(file, wanted, <[u8]>::trim_ascii);
+fn indented_place(file: &[&[u8]], requested: &[&[u8]], replace: &str) -> Option<(usize, Vec<u8>)> {
+    let places = occurrences(file, requested, <[u8]>::trim_ascii);
     if places.len() > MAX_INDENTED {
         return None;
     }
     let mut fitting = places.into_iter().filter_map(|place| {
-        let matched = file.get(place..place + wanted.len())?;
-        Some((place, Indent::between(matched, wanted)?))
+        let matched = file.get(place..place + requested.len())?;
+        Some((place, Indent::between(matched, requested)?))
     });
     let (Some((place, indent)), None) = (fitting.next(), fitting.next()) else {
         return None;
@@ -128,27 +128,27 @@ pub(super) fn apply_hunks(
     };
     let mut placed: Vec<(usize, &LooseHunk)> = Vec::new();
     for (number, hunk) in (1u64..).zip(hunks) {
-        let wanted: Vec<&[u8]> = hunk.old_lines().collect();
+        let requested: Vec<&[u8]> = hunk.old_lines().collect();
         let stated = hunk.stated.filter(|at| {
-            let there = file.get(*at..at.saturating_add(wanted.len()));
+            let there = file.get(*at..at.saturating_add(requested.len()));
             there.is_some_and(|there| {
                 there
                     .iter()
-                    .zip(&wanted)
+                    .zip(&requested)
                     .all(|(have, want)| without_line_end(have) == *want)
             })
         });
         let place = match stated {
             Some(place) => place,
-            None if wanted.iter().all(|line| line.trim_ascii().is_empty()) => {
+            None if requested.iter().all(|line| line.trim_ascii().is_empty()) => {
                 return Err(does_not_fit(0));
             }
-            None => one_place(&file, &wanted).map_err(|matches| AnswerError::NotOneMatch {
+            None => one_place(&file, &requested).map_err(|matches| AnswerError::NotOneMatch {
                 path: path.clone(),
                 edit: number,
                 matches,
                 nearest: if matches == 0 {
-                    nearest(&file, &wanted)
+                    nearest(&file, &requested)
                 } else {
                     String::new()
                 },
@@ -203,15 +203,15 @@ pub(super) fn replace_once(
     before: &[u8],
 ) -> Result<Vec<u8>, AnswerError> {
     let file: Vec<&[u8]> = before.split_inclusive(|byte| *byte == b'\n').collect();
-    let wanted: Vec<&[u8]> = search
+    let requested: Vec<&[u8]> = search
         .as_bytes()
         .split_inclusive(|byte| *byte == b'\n')
         .collect();
-    let (start, replace) = match one_place(&file, &wanted) {
+    let (start, replace) = match one_place(&file, &requested) {
         Ok(place) => (place, replace.as_bytes().to_vec()),
         Err(matches) => {
             let indented = if matches == 0 {
-                indented_place(&file, &wanted, replace)
+                indented_place(&file, &requested, replace)
             } else {
                 None
             };
@@ -220,14 +220,14 @@ pub(super) fn replace_once(
                 edit: number,
                 matches,
                 nearest: if matches == 0 {
-                    nearest(&file, &wanted)
+                    nearest(&file, &requested)
                 } else {
                     String::new()
                 },
             })?
         }
     };
-    let end = start + wanted.len();
+    let end = start + requested.len();
     let matched = file.get(start..end).unwrap_or_default();
     let like = matched
         .iter()
@@ -246,25 +246,25 @@ pub(super) fn replace_once(
 }
 
 /// Where `wanted` stands in `file`, lines compared by `key`; linear in both, whatever they hold (Knuth, Morris, Pratt).
-fn occurrences(file: &[&[u8]], wanted: &[&[u8]], key: fn(&[u8]) -> &[u8]) -> Vec<usize> {
+fn occurrences(file: &[&[u8]], requested: &[&[u8]], key: fn(&[u8]) -> &[u8]) -> Vec<usize> {
     let same = |a: &[u8], b: &[u8]| key(a) == key(b);
-    let mut fallback = vec![0usize; wanted.len()];
+    let mut fallback = vec![0usize; requested.len()];
     let mut length = 0;
-    for at in 1..wanted.len() {
-        while length > 0 && !same(wanted[at], wanted[length]) {
+    for at in 1..requested.len() {
+        while length > 0 && !same(requested[at], requested[length]) {
             length = fallback[length - 1];
         }
-        length += usize::from(same(wanted[at], wanted[length]));
+        length += usize::from(same(requested[at], requested[length]));
         fallback[at] = length;
     }
     let mut found = Vec::new();
     let mut length = 0;
     for (at, line) in file.iter().enumerate() {
-        while length > 0 && (length == wanted.len() || !same(line, wanted[length])) {
+        while length > 0 && (length == requested.len() || !same(line, requested[length])) {
             length = fallback[length - 1];
         }
-        length += usize::from(wanted.get(length).is_some_and(|want| same(line, want)));
-        if length > 0 && length == wanted.len() {
+        length += usize::from(requested.get(length).is_some_and(|want| same(line, want)));
+        if length > 0 && length == requested.len() {
             found.push(at + 1 - length);
         }
     }
@@ -272,7 +272,7 @@ fn occurrences(file: &[&[u8]], wanted: &[&[u8]], key: fn(&[u8]) -> &[u8]) -> Vec
 }
 
 /// The lines of the file that stand where most of the wanted lines would have been found, with their numbers.
-fn nearest(file: &[&[u8]], wanted: &[&[u8]]) -> String {
+fn nearest(file: &[&[u8]], requested: &[&[u8]]) -> String {
     /// Lines that stand in more places than this (braces, blanks) say nothing about where we are.
     const MAX_PLACES: usize = 8;
     const MAX_SHOWN: usize = 8;
@@ -281,7 +281,7 @@ fn nearest(file: &[&[u8]], wanted: &[&[u8]]) -> String {
         places.entry(line.trim_ascii()).or_default().push(at);
     }
     let mut votes: BTreeMap<usize, u64> = BTreeMap::new();
-    for (offset, line) in wanted
+    for (offset, line) in requested
         .iter()
         .enumerate()
         .filter(|(_, line)| !line.trim_ascii().is_empty())
@@ -305,7 +305,7 @@ fn nearest(file: &[&[u8]], wanted: &[&[u8]]) -> String {
         .iter()
         .enumerate()
         .skip(*start)
-        .take(wanted.len().clamp(1, MAX_SHOWN));
+        .take(requested.len().clamp(1, MAX_SHOWN));
     shown
         .map(|(at, line)| {
             let text: String = String::from_utf8_lossy(without_line_end(line))

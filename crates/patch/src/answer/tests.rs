@@ -495,16 +495,16 @@ fn code_left_out_is_refused() {
             .contains(elided)
         );
     }
-    for fine in [
+    for valid_text in [
         "// and so on ...",
         "let existing = a..b;",
         "// the rest of it",
         "let x = [..., existing];",
     ] {
-        let answer = format!("FILE: a.rs\n```\n{fine}\n```");
+        let answer = format!("FILE: a.rs\n```\n{valid_text}\n```");
         assert_eq!(
             applied(EditFormat::WholeFile, &answer, "x\n"),
-            format!("{fine}\n")
+            format!("{valid_text}\n")
         );
     }
 }
@@ -695,15 +695,16 @@ fn kept(
     let before = files(before);
     let after = apply(&proposal, &before).unwrap();
     let may_drop: Vec<String> = may_drop.iter().map(ToString::to_string).collect();
-    let made = restore_lost_definitions(&proposal, &before, after, &may_drop);
-    let files = made
+    let restored_definitions = restore_lost_definitions(&proposal, &before, after, &may_drop);
+    let files = restored_definitions
         .files
         .into_values()
         .map(|bytes| String::from_utf8(bytes).unwrap())
         .collect();
     (
         files,
-        made.findings
+        restored_definitions
+            .findings
             .into_iter()
             .map(|finding| finding.subject)
             .collect(),
@@ -918,9 +919,9 @@ fn no_block_of_unparsed_file_is_lost() {
         "def a():\n    pass\n".to_owned(),
         "def b():\n    pass\n".to_owned(),
     ];
-    let made = in_blocks("a.py", "", &functions);
+    let text = in_blocks("a.py", "", &functions);
     assert!(
-        made.contains("def a()") && made.contains("def b()"),
-        "{made}"
+        text.contains("def a()") && text.contains("def b()"),
+        "{text}"
     );
 }

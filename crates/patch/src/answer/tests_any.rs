@@ -36,13 +36,13 @@ fn made_of(requested: EditFormat, answer: &str, before: &str) -> (String, String
     (text, reading.format.as_str().to_owned())
 }
 
-fn made(requested: EditFormat, answer: &str) -> String {
+fn build_answer(requested: EditFormat, answer: &str) -> String {
     made_of(requested, answer, BEFORE).0
 }
 
 #[test]
 fn each_form_is_read_whatever_was_requested() {
-    let whole = format!("FILE: src/a.py\n```python\n{AFTER}```\n");
+    let full_text = format!("FILE: src/a.py\n```python\n{AFTER}```\n");
     let blocks = "src/a.py\n<<<<<<< SEARCH\n    return 1\n=======\n    return 2\n>>>>>>> REPLACE\n";
     let fenced = format!("Sure.\n\nFILE: src/a.py\n```\n{blocks}```\nDone.\n");
     let named_inside = format!("```python\n{blocks}```\n");
@@ -65,10 +65,10 @@ fn each_form_is_read_whatever_was_requested() {
                 "{requested:?}: {answer}"
             );
         }
-        assert_eq!(made(requested, &whole), AFTER, "{requested:?}");
+        assert_eq!(build_answer(requested, &full_text), AFTER, "{requested:?}");
         // A whole file that gives one definition of two is made whole again only after this, by `restore_lost_definitions`.
         if requested != EditFormat::WholeFile {
-            assert_eq!(made(requested, definition), AFTER, "{requested:?}");
+            assert_eq!(build_answer(requested, definition), AFTER, "{requested:?}");
         }
     }
 }
@@ -78,7 +78,7 @@ fn markers_inside_file_content_are_content() {
     let marks = "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n";
     let answer = format!("FILE: src/a.py\n```\ntext = (\n{marks})\n```\n");
     for requested in EditFormat::ALL {
-        assert_ne!(made(requested, &answer), "y\n", "{requested:?}");
+        assert_ne!(build_answer(requested, &answer), "y\n", "{requested:?}");
     }
     let doc = format!("FILE: src/a.py\n````\nHow a diff looks:\n```\n{DIFF}```\n````\n");
     let (text, format) = made_of(EditFormat::WholeFile, &doc, BEFORE);
@@ -86,10 +86,10 @@ fn markers_inside_file_content_are_content() {
         format == "whole-file" && text.contains("How a diff looks"),
         "{text}"
     );
-    assert_ne!(made(EditFormat::SearchReplace, &doc), AFTER);
+    assert_ne!(build_answer(EditFormat::SearchReplace, &doc), AFTER);
     // Two forms in one answer could both be meant.
     let both = format!("src/a.py\n{marks}\nor:\n\n{DIFF}");
-    assert_eq!(made(EditFormat::WholeFile, &both), "answer-no-edit");
+    assert_eq!(build_answer(EditFormat::WholeFile, &both), "answer-no-edit");
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn fragment_never_replaces_file_without_grammar() {
             path: path("a.yml")
         }
     );
-    let whole = "on: push\njobs:\n  a: 2\n  b: 2\n";
-    assert_eq!(of(whole).unwrap()[&path("a.yml")], whole.as_bytes());
+    let full_text = "on: push\njobs:\n  a: 2\n  b: 2\n";
+    assert_eq!(of(full_text).unwrap()[&path("a.yml")], full_text.as_bytes());
     let twice =
         "FILE: a.yml\n```\non: push\n  b: 2\n```\nFILE: a.yml\n```\non: push\nx: 1\n  b: 2\n```\n";
     let reading = read_any_answer(EditFormat::SearchReplace, &Untrusted::new(twice), &[]).unwrap();
@@ -175,7 +175,11 @@ fn hunk_headers_that_do_not_hold_are_recounted() {
             body.replace("\n \n", "\n\n")
         ),
     ] {
-        assert_eq!(made(EditFormat::UnifiedDiff, &answer), AFTER, "{answer}");
+        assert_eq!(
+            build_answer(EditFormat::UnifiedDiff, &answer),
+            AFTER,
+            "{answer}"
+        );
     }
 }
 
@@ -183,7 +187,7 @@ fn hunk_headers_that_do_not_hold_are_recounted() {
 fn hunks_of_file_are_placed_independently() {
     let answer = "--- a/src/a.py\n+++ b/src/a.py\n@@ -90,2 +90,2 @@\n def b():\n-    return 3\n+    return 4\n@@ -1,1 +1,2 @@\n def a():\n+    x = 1\n";
     let expected = "def a():\n    x = 1\n    return 1\n\n\ndef b():\n    return 4\n";
-    assert_eq!(made(EditFormat::UnifiedDiff, answer), expected);
+    assert_eq!(build_answer(EditFormat::UnifiedDiff, answer), expected);
     let crlf = made_of(
         EditFormat::UnifiedDiff,
         answer,
@@ -195,7 +199,7 @@ fn hunks_of_file_are_placed_independently() {
     assert_eq!(open, expected.trim_end());
     let overlapping = answer.replace("-1,1 +1,2 @@\n def a()", "-1,1 +1,2 @@\n def b()");
     assert_eq!(
-        made(EditFormat::UnifiedDiff, &overlapping),
+        build_answer(EditFormat::UnifiedDiff, &overlapping),
         "answer-does-not-apply"
     );
 }
@@ -335,9 +339,15 @@ fn hostile_answers_are_read_in_bounded_time() {
         "--- a/src/a.py\n+++ b/src/a.py\n{}",
         "@@ -9 +9 @@\n-a\n+b\n".repeat(100_000)
     );
-    assert_eq!(made(EditFormat::UnifiedDiff, &many), "answer-no-edit");
+    assert_eq!(
+        build_answer(EditFormat::UnifiedDiff, &many),
+        "answer-no-edit"
+    );
     let starts = "--- a/src/a.py\n+++ b/src/a.py\n@@\n".repeat(40_000);
-    assert_eq!(made(EditFormat::WholeFile, &starts), "answer-no-edit");
+    assert_eq!(
+        build_answer(EditFormat::WholeFile, &starts),
+        "answer-no-edit"
+    );
     let long = format!(
         "src/a.py\n<<<<<<< SEARCH\n{}b\n=======\n>>>>>>> REPLACE\n",
         "  a\n".repeat(100_000)
@@ -347,7 +357,10 @@ fn hostile_answers_are_read_in_bounded_time() {
         "answer-not-one-match"
     );
     let blocks = "<<<<<<< SEARCH\n".repeat(100_000);
-    assert_eq!(made(EditFormat::WholeFile, &blocks), "answer-broken-block");
+    assert_eq!(
+        build_answer(EditFormat::WholeFile, &blocks),
+        "answer-broken-block"
+    );
 }
 
 #[test]
@@ -378,15 +391,15 @@ proptest! {
     #[test]
     fn any_text_gives_a_reading_or_an_error(text in "([ -~\n]|```|FILE: a\n|<<<<<<< SEARCH\n|=======\n|>>>>>>> REPLACE\n|diff --git a/a b/a\n|--- a/a\n|\\+\\+\\+ b/a\n|@@ -1 \\+1 @@\n| x\n|-y\n|\\+z\n){0,40}") {
         let files: Files = BTreeMap::from([(path("a"), b"x\ny\n".to_vec())]);
-        for asked in EditFormat::ALL {
+        for edit_format in EditFormat::ALL {
             let answer = Untrusted::new(text.clone());
-            let read = read_any_answer(asked, &answer, &[path("a")]);
-            prop_assert_eq!(&read, &read_any_answer(asked, &answer, &[path("a")]));
+            let read = read_any_answer(edit_format, &answer, &[path("a")]);
+            prop_assert_eq!(&read, &read_any_answer(edit_format, &answer, &[path("a")]));
             if let Ok(reading) = read {
                 let _ = apply(&reading.proposal, &files);
                 let _ = as_line_edits(&reading.proposal).map(|edits| apply(&edits, &files));
             } else {
-                prop_assert!(read_answer(asked, &answer, &[path("a")]).is_err());
+                prop_assert!(read_answer(edit_format, &answer, &[path("a")]).is_err());
             }
         }
     }
@@ -412,8 +425,8 @@ proptest! {
         let answer = format!("--- a/src/a.py\n+++ b/src/a.py\n@@ -77,9 +77,9 @@\n{hunk}");
         let mut expected = lines.clone();
         expected[at] = "NEW".to_owned();
-        let made = made_of(EditFormat::UnifiedDiff, &answer, &text(&lines)).0;
-        let refused = ["answer-not-one-match", "answer-does-not-apply"].contains(&made.as_str());
-        prop_assert!(refused || made == text(&expected), "{made:?}");
+        let content = made_of(EditFormat::UnifiedDiff, &answer, &text(&lines)).0;
+        let refused = ["answer-not-one-match", "answer-does-not-apply"].contains(&content.as_str());
+        prop_assert!(refused || content == text(&expected), "{content:?}");
     }
 }

@@ -49,15 +49,15 @@ pub(super) fn read(
     let mut edits = Vec::new();
     for (path, block) in named {
         refuse_other_formats(block)?;
-        let given = contents.entry(path.clone()).or_default();
-        if given.contains(block.content) {
+        let inputs = contents.entry(path.clone()).or_default();
+        if inputs.contains(block.content) {
             continue;
         }
         // Definitions of one file may stand in several blocks.
-        if !given.is_empty() && matches!(kind(String::new()), EditKind::WholeFile { .. }) {
+        if !inputs.is_empty() && matches!(kind(String::new()), EditKind::WholeFile { .. }) {
             return Err(AnswerError::TwoAnswers { path });
         }
-        given.insert(block.content);
+        inputs.insert(block.content);
         edits.push(Edit {
             path,
             kind: kind(block.content.to_owned()),

@@ -327,7 +327,7 @@ impl Found<'_> {
         self.push(Reach::Outside, construct, target);
     }
 
-    fn unknown(&mut self, construct: &str, target: &str) {
+    fn report_unknown(&mut self, construct: &str, target: &str) {
         self.push(Reach::Unknown, construct, target);
     }
 
@@ -348,7 +348,7 @@ impl Found<'_> {
             ending => ending == family,
         };
         if !is_own && !leaves(target, self.depth) {
-            self.unknown(
+            self.report_unknown(
                 &format!("{construct} with the ending of another language"),
                 target,
             );
@@ -361,7 +361,7 @@ impl Found<'_> {
         self.path_of_site(construct, target);
         // Nothing that is worth reading lies in the root of a machine itself.
         if self.list.len() == before && target[1..].contains('/') {
-            self.unknown(construct, target);
+            self.report_unknown(construct, target);
         }
     }
 
@@ -554,7 +554,7 @@ fn inside<'i, 'a>(items: &'i [Item<'a>], open: usize) -> Option<&'i [Item<'a>]> 
 }
 
 /// The text of items, for a person.
-fn written(items: &[Item<'_>]) -> String {
+fn source_text(items: &[Item<'_>]) -> String {
     let texts: Vec<_> = items
         .iter()
         .map(|item| String::from_utf8_lossy(item.text))

@@ -176,7 +176,7 @@ fn in_string<'a>(line: &'a [u8], masked: &[u8]) -> (&'a [u8], bool) {
 }
 
 fn is_skipped(example: &[u8]) -> bool {
-    let holds = |wanted: &[u8]| example.windows(wanted.len()).any(|part| part == wanted);
+    let holds = |expected: &[u8]| example.windows(expected.len()).any(|part| part == expected);
     holds(b"doctest:") && holds(b"+SKIP")
 }
 

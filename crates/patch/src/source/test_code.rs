@@ -60,7 +60,10 @@ impl TestItem<'_> {
         let mut rest = self.inside.iter().peekable();
         let mut added = Vec::new();
         for item in &candidate.inside {
-            if rest.next_if(|wanted| wanted.is_kept_as(item)).is_none() {
+            if rest
+                .next_if(|requested| requested.is_kept_as(item))
+                .is_none()
+            {
                 added.push(item);
             }
         }

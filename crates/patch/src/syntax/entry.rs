@@ -212,12 +212,12 @@ impl<'t> Outline<'t> {
         }
     }
 
-    fn seen(&self, node: Node<'t>) -> NodeClass<'t> {
+    fn classify(&self, node: Node<'t>) -> NodeClass<'t> {
         match self.grammar {
-            Grammar::Rust => rust::seen(node, self.text),
-            Grammar::Python => python::seen(node, self.text),
+            Grammar::Rust => rust::classify(node, self.text),
+            Grammar::Python => python::classify(node, self.text),
             Grammar::JavaScript | Grammar::TypeScript | Grammar::Tsx => {
-                script::seen(node, self.text)
+                script::classify(node, self.text)
             }
             Grammar::Go => go::classify(node, self.text),
             Grammar::C => NodeClass::Other,
@@ -232,7 +232,7 @@ impl<'t> Outline<'t> {
         branches: Branches,
     ) -> Vec<Frame<'t>> {
         let span = self.trimmed(node.byte_range());
-        match self.seen(node) {
+        match self.classify(node) {
             NodeClass::Nothing => {}
             NodeClass::Ends => {
                 if let Some(last) = frame.last.and_then(|at| self.entries.get_mut(at))

@@ -26,10 +26,10 @@ pub(crate) fn leaves(grammar: Grammar, node: Node<'_>, text: &str) -> Vec<Leaf> 
         Grammar::C => None,
     };
     found.filter(|found| !found.is_empty()).unwrap_or_else(|| {
-        let whole = text.get(node.byte_range()).unwrap_or_default();
+        let full_text = text.get(node.byte_range()).unwrap_or_default();
         vec![Leaf {
-            key: collapse_whitespace(whole),
-            statement: whole.to_owned(),
+            key: collapse_whitespace(full_text),
+            statement: full_text.to_owned(),
         }]
     })
 }

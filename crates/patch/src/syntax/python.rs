@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::entry::{Definition, LeadKind, NodeClass};
 use super::import::collapse_whitespace;
 
-pub(super) fn seen<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
+pub(super) fn classify<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
     match node.kind() {
         "function_definition" | "class_definition" => definition(node, text, Vec::new()),
         "decorated_definition" => {

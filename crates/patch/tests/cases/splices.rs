@@ -32,15 +32,16 @@ fn outcome(folder: &Path) -> (String, Option<String>, String) {
     let may_drop: Vec<String> = how.collect();
     let files = BTreeMap::from([(path.clone(), text(&before).into_bytes())]);
     let answer = Untrusted::new(text(&folder.join("answer.md")));
-    let made = read_answer(format, &answer, std::slice::from_ref(&path)).and_then(|proposal| {
-        let after = apply(&proposal, &files)?;
-        Ok(restore_lost_definitions(
-            &proposal, &files, after, &may_drop,
-        ))
-    });
-    match made {
+    let restored_definitions =
+        read_answer(format, &answer, std::slice::from_ref(&path)).and_then(|proposal| {
+            let after = apply(&proposal, &files)?;
+            Ok(restore_lost_definitions(
+                &proposal, &files, after, &may_drop,
+            ))
+        });
+    match restored_definitions {
         Ok(made) => {
-            let says = made
+            let message = made
                 .findings
                 .iter()
                 .map(|finding| format!("{finding}\n"))
@@ -48,7 +49,7 @@ fn outcome(folder: &Path) -> (String, Option<String>, String) {
             (
                 extension,
                 Some(String::from_utf8(made.files[&path].clone()).unwrap()),
-                says,
+                message,
             )
         }
         Err(error) => (extension, None, format!("{}\n", error.finding())),
@@ -57,17 +58,17 @@ fn outcome(folder: &Path) -> (String, Option<String>, String) {
 
 /// Compares the file and what is reported with the expected files.
 pub(crate) fn check(folder: &Path) -> Result<(), String> {
-    let (extension, after, says) = outcome(folder);
+    let (extension, after, message) = outcome(folder);
     let expected = folder.join(format!("after.{extension}"));
     let expected_after = expected.exists().then(|| text(&expected));
-    let said = folder.join("says.txt");
-    let expected_says = if said.exists() {
-        text(&said)
+    let path = folder.join("says.txt");
+    let expected_says = if path.exists() {
+        text(&path)
     } else {
         String::new()
     };
-    if after == expected_after && says == expected_says {
+    if after == expected_after && message == expected_says {
         return Ok(());
     }
-    Err(format!("{}\n{says}", after.unwrap_or_default()))
+    Err(format!("{}\n{message}", after.unwrap_or_default()))
 }

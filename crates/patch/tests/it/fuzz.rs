@@ -401,9 +401,9 @@ fn honest_sections_are_taken_by_both() {
         (7, 5, 0),
     ] {
         let raw = section(kind, from, to).concat();
-        let shown = String::from_utf8_lossy(&raw).into_owned();
+        let text = String::from_utf8_lossy(&raw).into_owned();
         let ours = fixture.ours(&raw);
-        assert!(ours.is_some(), "{shown}");
-        assert_eq!(ours, fixture.theirs(&raw), "{shown}");
+        assert!(ours.is_some(), "{text}");
+        assert_eq!(ours, fixture.theirs(&raw), "{text}");
     }
 }

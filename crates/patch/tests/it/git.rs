@@ -119,27 +119,27 @@ fn check(before: &Files, after: &Files) {
         assert!(diff.is_empty());
         return;
     }
-    let shown = String::from_utf8_lossy(&diff);
-    assert!(diff.starts_with(b"diff --git "), "{shown}");
-    assert_eq!(git_apply(before, &diff).as_ref(), Ok(after), "{shown}");
-    let patch = parse(&diff).unwrap_or_else(|error| panic!("{error}\n{shown}"));
+    let text = String::from_utf8_lossy(&diff);
+    assert!(diff.starts_with(b"diff --git "), "{text}");
+    assert_eq!(git_apply(before, &diff).as_ref(), Ok(after), "{text}");
+    let patch = parse(&diff).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let changed: BTreeSet<&RepoPath> = before
         .keys()
         .chain(after.keys())
         .filter(|path| before.get(*path) != after.get(*path))
         .collect();
     assert_eq!(patch.paths().into_iter().collect::<BTreeSet<_>>(), changed);
-    let mut ours = before.clone();
+    let mut own_files = before.clone();
     for file in &patch.files {
         match file.change {
             Change::Create => assert!(!before.contains_key(&file.path)),
-            Change::Delete => assert!(ours.remove(&file.path).is_some()),
+            Change::Delete => assert!(own_files.remove(&file.path).is_some()),
             Change::Modify => assert!(before.contains_key(&file.path)),
             Change::Rename { .. } | Change::Copy { .. } => panic!("renames are never written"),
         }
     }
-    ours.extend(apply(&Proposal::Diff(diff), before).unwrap());
-    assert_eq!(&ours, after);
+    own_files.extend(apply(&Proposal::Diff(diff), before).unwrap());
+    assert_eq!(&own_files, after);
 }
 
 fn name() -> impl Strategy<Value = RepoPath> {
@@ -246,8 +246,8 @@ mod properties {
                 _ => lines.iter_mut().for_each(|line| moved(line, kind - 4)),
             }
             let damaged = lines.concat();
-            if let (Ok(ours), Ok(theirs)) = (apply(&Proposal::Diff(damaged.clone()), &before), git_apply(&before, &damaged)) {
-                prop_assert_eq!(ours, theirs, "{}", String::from_utf8_lossy(&damaged));
+            if let (Ok(own_files), Ok(other_files)) = (apply(&Proposal::Diff(damaged.clone()), &before), git_apply(&before, &damaged)) {
+                prop_assert_eq!(own_files, other_files, "{}", String::from_utf8_lossy(&damaged));
             }
         }
     }

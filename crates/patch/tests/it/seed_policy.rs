@@ -61,10 +61,10 @@ fn five_policy_keys_admit_new_source_by_path() {
     );
 
     // A name with a backslash is opened by whoever writes it so, and by nothing else.
-    let odd = "units/dev\\x2did.mount";
+    let unusual_text = "units/dev\\x2did.mount";
     assert_eq!(
         admits(
-            json!({ "allow_roots": ["."], "named": [odd] }),
+            json!({ "allow_roots": ["."], "named": [unusual_text] }),
             "units/plain.mount",
             "x"
         ),
@@ -75,7 +75,7 @@ fn five_policy_keys_admit_new_source_by_path() {
         let diff = "diff --git \"a/units/dev\\\\x2did.mount\" \"b/units/dev\\\\x2did.mount\"\n--- \"a/units/dev\\\\x2did.mount\"\n\
             +++ \"b/units/dev\\\\x2did.mount\"\n@@ -1 +1 @@\n-x\n+y\n";
         let patch = parse(diff.as_bytes()).unwrap();
-        let before = BTreeMap::from([(odd.parse().unwrap(), b"x\n".to_vec())]);
+        let before = BTreeMap::from([(unusual_text.parse().unwrap(), b"x\n".to_vec())]);
         let after = apply(&Proposal::Diff(diff.as_bytes().to_vec()), &before).unwrap();
         let verdict = judge(&patch, &policy, &before, &after);
         verdict
@@ -86,10 +86,10 @@ fn five_policy_keys_admit_new_source_by_path() {
     };
     assert_eq!(quoted(json!({ "allow_roots": ["."] })), ["patch-backslash"]);
     assert_eq!(
-        quoted(json!({ "allow_roots": ["units/"], "named": [odd] })),
+        quoted(json!({ "allow_roots": ["units/"], "named": [unusual_text] })),
         [""; 0]
     );
-    assert_eq!(quoted(json!({ "allow_roots": [odd] })), [""; 0]);
+    assert_eq!(quoted(json!({ "allow_roots": [unusual_text] })), [""; 0]);
     assert_eq!(
         quoted(json!({ "allow_roots": ["src/"] })),
         ["patch-path-outside-scope", "patch-backslash"]

@@ -199,7 +199,7 @@ pub fn unpack(
             limit: limits.compressed.0,
         });
     }
-    let mut place = Unpacker::below(into, limits)?;
+    let mut place = Unpacker::create_in(into, limits)?;
     let commit = Entries::new(file, archive, limits, stop)
         .each(|member, content| place.create(member, content))?;
     place.finish(into, commit, stop)
@@ -210,10 +210,14 @@ impl Refusal {
     fn into_error(self, name: &[u8]) -> ArchiveError {
         const SHOWN: usize = 200;
         let text = String::from_utf8_lossy(name);
-        let shown: String = text.chars().take(SHOWN).collect();
-        let more = if shown.len() < text.len() { "…" } else { "" };
+        let content: String = text.chars().take(SHOWN).collect();
+        let more = if content.len() < text.len() {
+            "…"
+        } else {
+            ""
+        };
         ArchiveError::Refused {
-            entry: format!("{shown:?}{more}"),
+            entry: format!("{content:?}{more}"),
             why: self,
         }
     }

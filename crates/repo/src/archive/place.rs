@@ -44,7 +44,7 @@ enum Named {
 }
 
 impl Unpacker {
-    pub(super) fn below(into: &Path, limits: &ArchiveLimits) -> Result<Self, ArchiveError> {
+    pub(super) fn create_in(into: &Path, limits: &ArchiveLimits) -> Result<Self, ArchiveError> {
         Ok(Self {
             root: Root::open(into)?,
             limits: *limits,

@@ -530,7 +530,7 @@ fn contradicting_headers_are_refused() {
 fn truncated_archive_is_refused() {
     let bench = Bench::new();
     let tar_bytes = tar(&[dir("t/"), file("t/x", "x".repeat(3000))]);
-    let whole = gzip(&tar_bytes);
+    let full_content = gzip(&tar_bytes);
     let broken = |bytes: &[u8]| {
         let _gone = fs::remove_dir_all(bench.temp_dir.path().join("into/t"));
         bench
@@ -542,13 +542,13 @@ fn truncated_archive_is_refused() {
         1,
         9,
         20,
-        whole.len() / 2,
-        whole.len() - 9,
-        whole.len() - 8,
-        whole.len() - 4,
-        whole.len() - 1,
+        full_content.len() / 2,
+        full_content.len() - 9,
+        full_content.len() - 8,
+        full_content.len() - 4,
+        full_content.len() - 1,
     ] {
-        let error = broken(&whole[..cut]);
+        let error = broken(&full_content[..cut]);
         assert!(
             matches!(
                 error,
@@ -557,8 +557,12 @@ fn truncated_archive_is_refused() {
             "{cut}: {error}"
         );
     }
-    for flipped in [whole.len() - 8, whole.len() - 4, whole.len() - 1] {
-        let mut wrong = whole.clone();
+    for flipped in [
+        full_content.len() - 8,
+        full_content.len() - 4,
+        full_content.len() - 1,
+    ] {
+        let mut wrong = full_content.clone();
         wrong[flipped] ^= 1;
         assert!(
             matches!(broken(&wrong), ArchiveError::Damaged { .. }),
@@ -593,11 +597,11 @@ fn truncated_archive_is_refused() {
         ArchiveError::Damaged { .. }
     ));
     assert!(matches!(
-        broken(&[whole.clone(), b"x".to_vec()].concat()),
+        broken(&[full_content.clone(), b"x".to_vec()].concat()),
         ArchiveError::Trailing
     ));
     assert!(matches!(
-        broken(&[whole.clone(), whole.clone()].concat()),
+        broken(&[full_content.clone(), full_content.clone()].concat()),
         ArchiveError::Trailing
     ));
     let hidden = [tar_bytes.clone(), file("t/hidden", "").bytes()].concat();

@@ -113,10 +113,10 @@ fn compile(patterns: &[&str], reach: Reach, notes: &mut Vec<String>) -> GlobSet 
         }
     }
     if let Some(first) = skipped_patterns.first() {
-        let shown: String = first.chars().take(60).collect();
+        let text: String = first.chars().take(60).collect();
         let count = skipped_patterns.len();
         notes.push(format!(
-            "{count} workspace patterns were skipped, the first is {shown:?}"
+            "{count} workspace patterns were skipped, the first is {text:?}"
         ));
     }
     set.build().unwrap_or_else(|_| {

@@ -34,7 +34,7 @@ pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
     let mut found = Projects::default();
     let directories = directories_with_build_files(files);
     if directories.len() >= 2 {
-        let shown = directories
+        let text = directories
             .iter()
             .take(3)
             .copied()
@@ -43,7 +43,7 @@ pub fn find_projects(files: &ProjectFiles<'_>) -> Projects {
         let more = if directories.len() > 3 { ", ..." } else { "" };
         let count = directories.len();
         found.signs.push(format!(
-            "{count} directories below the top have build files of their own ({shown}{more})"
+            "{count} directories below the top have build files of their own ({text}{more})"
         ));
     }
     let mut paths: BTreeSet<&str> = directories.into_iter().collect();

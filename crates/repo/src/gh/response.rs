@@ -337,9 +337,9 @@ mod tests {
 
     #[test]
     fn invalid_header_numbers_are_ignored() {
-        let odd = "retry-after: -3\r\nx-ratelimit-reset: 99999999999999999999999\r\nx-ratelimit-remaining: none\r\n";
+        let unusual_text = "retry-after: -3\r\nx-ratelimit-reset: 99999999999999999999999\r\nx-ratelimit-remaining: none\r\n";
         assert_eq!(
-            error(429, odd, ""),
+            error(429, unusual_text, ""),
             GhError::RateLimited(LimitReset::default())
         );
         let far = error(429, "x-ratelimit-reset: 18446744073709551615\r\n", "");

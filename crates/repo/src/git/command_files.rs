@@ -256,7 +256,9 @@ impl<'a> Search<'a> {
             for (command, calls) in commands.iter().zip(&calls) {
                 search.add_settings(command, base);
                 for call in calls {
-                    search.named.extend(call.named(command, &values, base, env));
+                    search
+                        .named
+                        .extend(call.named_directories(command, &values, base, env));
                 }
             }
         }
@@ -773,7 +775,7 @@ mod tests {
     }
 
     /// Returns what a value names, relative to the top; other places than files have their kind in front.
-    fn named(role: SettingRole, value: &str, top: &Path) -> Vec<String> {
+    fn named_files(role: SettingRole, value: &str, top: &Path) -> Vec<String> {
         let joined = |words: &[Vec<u8>]| String::from_utf8(words.join(&b' ')).unwrap();
         let below = |path: &Path| path.strip_prefix(top).unwrap_or(path).display().to_string();
         let text = |named: &NamedPath| match named {
@@ -842,7 +844,7 @@ mod tests {
             ("", &[]),
         ] {
             assert_eq!(
-                named(SettingRole::Command, value, dir.path()),
+                named_files(SettingRole::Command, value, dir.path()),
                 files,
                 "{value:?}"
             );
@@ -869,13 +871,13 @@ mod tests {
             "cat new | sh",
             "cat new | python3 -",
         ] {
-            let files = named(SettingRole::Command, value, dir.path());
+            let files = named_files(SettingRole::Command, value, dir.path());
             assert!(files.contains(&"new".to_owned()), "{value:?}: {files:?}");
         }
-        let pipe = named(SettingRole::Command, "bash -o pipefail new", dir.path());
+        let pipe = named_files(SettingRole::Command, "bash -o pipefail new", dir.path());
         assert_eq!(pipe, ["new", "pipefail"]);
         assert_eq!(
-            named(SettingRole::Command, "uv run new.py", dir.path()),
+            named_files(SettingRole::Command, "uv run new.py", dir.path()),
             ["new.py", "run"]
         );
     }
@@ -884,18 +886,18 @@ mod tests {
     fn other_files_of_interpreters_are_named() {
         let dir = laid_out();
         std::fs::remove_file(dir.path().join("tools/__main__.py")).unwrap();
-        let python = named(SettingRole::Command, "python3 tools", dir.path());
+        let python = named_files(SettingRole::Command, "python3 tools", dir.path());
         assert_eq!(python, ["tools/__main__.py", "tools/__main__.pyc"]);
-        let missing = named(SettingRole::Command, "node new", dir.path());
+        let missing = named_files(SettingRole::Command, "node new", dir.path());
         for file in ["new", "new.js", "new.ts", "new.json"] {
             assert!(missing.contains(&file.to_owned()), "{missing:?}");
         }
-        let directory = named(SettingRole::Command, "node tools", dir.path());
+        let directory = named_files(SettingRole::Command, "node tools", dir.path());
         for file in ["tools.js", "tools/index.js", "tools/package.json"] {
             assert!(directory.contains(&file.to_owned()), "{directory:?}");
         }
         assert_eq!(
-            named(SettingRole::Command, "node main", dir.path()),
+            named_files(SettingRole::Command, "node main", dir.path()),
             ["main"]
         );
     }
@@ -916,7 +918,7 @@ mod tests {
             ("submodule foreach sh new", &["new", "sh"]),
         ] {
             assert_eq!(
-                named(SettingRole::Alias, value, dir.path()),
+                named_files(SettingRole::Alias, value, dir.path()),
                 files,
                 "{value:?}"
             );
@@ -959,7 +961,7 @@ mod tests {
             ("-c user.name=new commit", &[]),
         ] {
             assert_eq!(
-                named(SettingRole::Alias, value, dir.path()),
+                named_files(SettingRole::Alias, value, dir.path()),
                 places,
                 "{value:?}"
             );

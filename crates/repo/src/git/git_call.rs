@@ -359,7 +359,7 @@ impl GitCall {
     }
 
     /// Returns the repositories and directories that the call names. `values` are those of variables in the whole value.
-    pub(super) fn named(
+    pub(super) fn named_directories(
         &self,
         words: &[Vec<u8>],
         values: &[&[u8]],

@@ -491,10 +491,10 @@ impl Places {
     ) -> Result<(), RepoError> {
         let tops = work_trees.iter().flat_map(|trees| &trees.tops);
         let mut bases: BTreeSet<&Path> = tops.map(PathBuf::as_path).collect();
-        let here = settings.env.working_directory();
-        if !bases.iter().any(|top| here.starts_with(top)) {
-            bases.insert(here);
-            let scope = Scope::new([here].into(), shared, settings);
+        let current_dir = settings.env.working_directory();
+        if !bases.iter().any(|top| current_dir.starts_with(top)) {
+            bases.insert(current_dir);
+            let scope = Scope::new([current_dir].into(), shared, settings);
             self.add_entries(shared, &scope)?;
         }
         let git_dirs = found.repositories.iter();
@@ -800,9 +800,9 @@ impl Places {
         let names = retain_incomplete_links(&places);
         if !names.is_empty() {
             let files = names.keys().copied().collect();
-            let kept: BTreeSet<PathBuf> = outermost_places.iter().cloned().collect();
+            let stored_paths: BTreeSet<PathBuf> = outermost_places.iter().cloned().collect();
             for directory in directories {
-                if let Some((other, id)) = unguarded_link(directory, &files, &kept)? {
+                if let Some((other, id)) = unguarded_link(directory, &files, &stored_paths)? {
                     let place = names[&id].clone();
                     conflicts.push(GuardConflict::HardLink { place, other });
                 }

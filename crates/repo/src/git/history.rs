@@ -200,13 +200,13 @@ mod tests {
     }
 
     fn messages_and_paths(history: &[CommitFiles]) -> Vec<(&str, Vec<&str>)> {
-        fn one(commit: &CommitFiles) -> (&str, Vec<&str>) {
+        fn as_pair(commit: &CommitFiles) -> (&str, Vec<&str>) {
             (
                 &commit.message,
                 commit.paths.iter().map(RepoPath::as_str).collect(),
             )
         }
-        history.iter().map(one).collect()
+        history.iter().map(as_pair).collect()
     }
 
     #[tokio::test]

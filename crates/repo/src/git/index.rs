@@ -89,7 +89,7 @@ impl Git {
         let entries = &list.entries;
         let known = self
             .index
-            .kept()
+            .lock_cache()
             .as_ref()
             .filter(|cached| Arc::ptr_eq(&cached.list, &list))
             .and_then(|cached| cached.tracked.clone());
@@ -115,7 +115,7 @@ impl Git {
         let tracked: Vec<TrackedFile> = tracked.collect();
         if let Some(cached) = self
             .index
-            .kept()
+            .lock_cache()
             .as_mut()
             .filter(|cached| Arc::ptr_eq(&cached.list, &list))
         {
@@ -170,7 +170,7 @@ impl Git {
         let digest = Digest::compute(&bytes);
         if let Some(cached) = self
             .index
-            .kept()
+            .lock_cache()
             .as_ref()
             .filter(|cached| cached.digest == digest)
         {
@@ -191,7 +191,7 @@ impl Git {
             entries: file.entries.into_iter().map(entry).collect(),
             tree: file.tree,
         });
-        *self.index.kept() = Some(CachedIndex {
+        *self.index.lock_cache() = Some(CachedIndex {
             digest,
             list: Arc::clone(&list),
             tracked: None,
@@ -216,7 +216,7 @@ impl Git {
 }
 
 impl IndexCache {
-    fn kept(&self) -> MutexGuard<'_, Option<CachedIndex>> {
+    fn lock_cache(&self) -> MutexGuard<'_, Option<CachedIndex>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -161,8 +161,9 @@ fn place_at(directory: &Path) -> Result<Option<GitLocation>, RepoError> {
             refuse(&git_dir, "there is no git directory")
         };
     };
-    let knows_us = read_path(&git_dir.join("gitdir"), b"", &git_dir)?
-        .is_some_and(|back| fs::canonicalize(&dot_git).is_ok_and(|here| here == back));
+    let knows_us = read_path(&git_dir.join("gitdir"), b"", &git_dir)?.is_some_and(|back| {
+        fs::canonicalize(&dot_git).is_ok_and(|current_dir| current_dir == back)
+    });
     let is_registered = git_dir.parent() == Some(&common_dir.join("worktrees"));
     if knows_us && is_registered && is_git_directory(&common_dir) {
         Ok(Some(GitLocation {

@@ -385,9 +385,9 @@ async fn head_of(
     place: &GitLocation,
     neutral: &[(OsString, OsString)],
 ) -> Result<Head, RepoError> {
-    let here = place.clone();
+    let git_location = place.clone();
     let read = read_in(store, None, move |reader| {
-        let (_, commit) = checked_out::checked_out(&here, reader.hash())?;
+        let (_, commit) = checked_out::checked_out(&git_location, reader.hash())?;
         let tree = reader.tree_of_commit(&commit)?;
         Ok(Head { commit, tree })
     });

@@ -297,11 +297,11 @@ fn too_many_entries(directory: &Path, most: usize) -> RepoError {
 /// Returns whether an unlistable directory cannot be changed: it is gone, or belongs to another user.
 pub(super) fn is_harmless(directory: &Path, error: &io::Error) -> bool {
     let is_foreign = || {
-        let ours = rustix::process::geteuid().as_raw();
-        ours != 0
+        let own_count = rustix::process::geteuid().as_raw();
+        own_count != 0
             && directory
                 .symlink_metadata()
-                .is_ok_and(|meta| meta.uid() != ours)
+                .is_ok_and(|meta| meta.uid() != own_count)
     };
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,

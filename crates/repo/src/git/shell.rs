@@ -88,9 +88,9 @@ impl Script {
 }
 
 /// Returns where a byte is, from `start` on; else the end.
-fn find(text: &[u8], start: usize, wanted: u8) -> usize {
+fn find(text: &[u8], start: usize, requested: u8) -> usize {
     let rest = text.get(start..).unwrap_or_default();
-    let found = rest.iter().position(|byte| *byte == wanted);
+    let found = rest.iter().position(|byte| *byte == requested);
     found.map_or(text.len().max(start), |found| start + found)
 }
 

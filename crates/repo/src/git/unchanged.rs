@@ -48,7 +48,7 @@ pub(super) fn all_unchanged(
         0
     };
     entries.iter().all(|entry| {
-        let Some(noted) = entry
+        let Some(stat) = entry
             .stat
             .filter(|_| entry.stage == 0 && entry.watch == IndexFlag::Looked)
         else {
@@ -56,12 +56,12 @@ pub(super) fn all_unchanged(
         };
         directories.are_real(entry.path.parent().unwrap_or(Path::new("")))
             && fs::symlink_metadata(top.join(&entry.path)).is_ok_and(|now| {
-                is_noted(noted, &now)
+                is_noted(stat, &now)
                     && has_mode(entry.mode, &now)
-                    && (is_settled(noted, index) || has_content(top, entry, &mut read_budget))
+                    && (is_settled(stat, index) || has_content(top, entry, &mut read_budget))
             })
             // An index entry without file metadata has a size of 0.
-            && (noted.size != 0 || is_empty_blob(entry))
+            && (stat.size != 0 || is_empty_blob(entry))
     })
 }
 
@@ -119,12 +119,12 @@ fn has_content(top: &Path, entry: &IndexEntry, read_budget: &mut u64) -> bool {
 /// Returns whether the index was written in a later second than the file. Smaller differences are not
 /// sufficient: file system clocks tick every few milliseconds. A file changed in the same tick in which git
 /// examined it keeps its times.
-fn is_settled(noted: Stat, index: &Metadata) -> bool {
-    index.mtime() > i64::from(noted.modified.0.max(noted.changed.0))
+fn is_settled(stat: Stat, index: &Metadata) -> bool {
+    index.mtime() > i64::from(stat.modified.0.max(stat.changed.0))
 }
 
-fn is_noted(noted: Stat, now: &Metadata) -> bool {
-    noted == Stat::from_metadata(now) && now.size() <= u64::from(u32::MAX)
+fn is_noted(stat: Stat, now: &Metadata) -> bool {
+    stat == Stat::from_metadata(now) && now.size() <= u64::from(u32::MAX)
 }
 
 pub(crate) fn has_mode(mode: FileMode, now: &Metadata) -> bool {

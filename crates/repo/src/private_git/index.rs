@@ -56,17 +56,17 @@ impl Git {
 
 /// Writes the index of `copy`, which has its own git directory.
 pub(super) fn write(copy: &Path, entries: &[Entry]) -> Result<IndexMetadata, RepoError> {
-    let mut noted = IndexMetadata::All;
+    let mut index_metadata = IndexMetadata::All;
     let written = entries.iter().map(|(path, mode, oid)| {
         let stat = look(&copy.join(path), *mode, oid).unwrap_or_else(|| {
-            noted = IndexMetadata::Some;
+            index_metadata = IndexMetadata::Some;
             Stat::default()
         });
         (path.as_path(), *mode, oid, stat)
     });
     let bytes = index_file::bytes(written);
     fs::write_unflushed(&copy.join(".git/index"), &bytes, 0o644)?;
-    Ok(noted)
+    Ok(index_metadata)
 }
 
 /// Returns the metadata of a file; `None` if git has to compare it.

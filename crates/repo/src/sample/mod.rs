@@ -181,7 +181,7 @@ pub fn sample(
 ) -> Result<RepoSample, RepoError> {
     let root = Root::open(top)?;
     let root = match below {
-        Some(path) => root.below(path.as_ref()).map_err(|errno| {
+        Some(path) => root.open_directory(path.as_ref()).map_err(|errno| {
             // A link is not a directory of the tree, wherever it leads.
             let errno = if errno == Errno::LOOP {
                 Errno::NOTDIR

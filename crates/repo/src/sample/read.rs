@@ -100,10 +100,10 @@ fn read_beginning(root: &Root, path: &str, buffer: &mut [u8]) -> Result<(usize, 
         return Err(Errno::INVAL);
     }
     let size = u64::try_from(stat.st_size).unwrap_or_default();
-    let wanted = usize::try_from(size)
+    let requested = usize::try_from(size)
         .unwrap_or(usize::MAX)
         .min(buffer.len());
-    let read = rustix::io::pread(fd.as_fd(), &mut buffer[..wanted], 0)?;
+    let read = rustix::io::pread(fd.as_fd(), &mut buffer[..requested], 0)?;
     Ok((read, size))
 }
 

@@ -312,8 +312,8 @@ mod tests {
 
     #[test]
     fn only_listed_lock_files_are_read() {
-        for kept in KEPT_LOCK_FILES {
-            assert!(!is_skipped_file(kept), "{kept}");
+        for stored_text in KEPT_LOCK_FILES {
+            assert!(!is_skipped_file(stored_text), "{stored_text}");
         }
         // Neither list names it for reading.
         assert_eq!(FileKind::from_path("Pipfile.lock"), None);

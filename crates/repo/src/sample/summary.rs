@@ -14,7 +14,7 @@ enum Line {
 }
 
 /// Writes the summary of the sampling into it.
-pub(super) fn write(found: &mut RepoSample, odd: &[String], names: usize) {
+pub(super) fn write(found: &mut RepoSample, unusual_names: &[String], names: usize) {
     let files = found.listing.iter().map(|path| (path.as_str(), Line::File));
     // A link with an odd name is among the odd ones.
     let links = found
@@ -22,7 +22,7 @@ pub(super) fn write(found: &mut RepoSample, odd: &[String], names: usize) {
         .iter()
         .filter(|path| !path.chars().any(is_hidden));
     let links = links.map(|path| (path.as_str(), Line::Link));
-    let odd = odd.iter().map(|path| (path.as_str(), Line::Odd));
+    let odd = unusual_names.iter().map(|path| (path.as_str(), Line::Odd));
     let mut lines: Vec<(usize, &str, Line)> = files
         .chain(links)
         .chain(odd)

@@ -666,11 +666,11 @@ mod properties {
             total_bytes in 1..400_usize, depth in 0..5_usize, names in 1..20_usize, entries in 1..80_usize,
         ) {
             let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-            let mut wanted: std::collections::BTreeMap<String, Vec<u8>> = layout.into_iter().collect();
+            let mut expected: std::collections::BTreeMap<String, Vec<u8>> = layout.into_iter().collect();
             // A path that is a directory of another is not a file.
-            let all: Vec<String> = wanted.keys().cloned().collect();
-            wanted.retain(|path, _| !all.iter().any(|other| other.starts_with(&format!("{path}/"))));
-            let mut shuffled: Vec<_> = wanted.iter().collect();
+            let all: Vec<String> = expected.keys().cloned().collect();
+            expected.retain(|path, _| !all.iter().any(|other| other.starts_with(&format!("{path}/"))));
+            let mut shuffled: Vec<_> = expected.iter().collect();
             for (path, content) in &shuffled {
                 put(first.path(), path, content);
             }
@@ -695,11 +695,11 @@ mod properties {
                 prop_assert_eq!(FileKind::from_path(&file.path), Some(file.kind));
                 let is_cut = file.extent == SampleExtent::Beginning;
                 prop_assert!(!is_cut || sampling.is_truncated(), "{} is cut in silence", file.path);
-                let whole = &wanted[&file.path];
-                prop_assert_eq!(file.total_bytes, whole.len() as u64);
+                let full_content = &expected[&file.path];
+                prop_assert_eq!(file.total_bytes, full_content.len() as u64);
             }
             if !sampling.is_truncated() {
-                let readable = wanted.keys().filter(|path| {
+                let readable = expected.keys().filter(|path| {
                     FileKind::from_path(path).is_some() && !path.split('/').any(|part| part == "target")
                 });
                 let read = sampling.files.len() + sampling.skipped_binaries as usize;

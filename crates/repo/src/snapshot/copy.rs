@@ -428,8 +428,8 @@ pub(super) enum Recent {
 
 /// Gives the new `target` the modification time of its original.
 pub(super) fn keep_time(target: impl AsFd, original: &Stat, recent: Recent) -> Result<(), Errno> {
-    let made = rustix::fs::fstat(&target)?;
-    let latest = made.st_mtime - MOMENT;
+    let stat = rustix::fs::fstat(&target)?;
+    let latest = stat.st_mtime - MOMENT;
     let (seconds, nanoseconds) = match recent {
         _ if original.st_mtime < latest => (original.st_mtime, original.st_mtime_nsec),
         Recent::IsNew => return Ok(()),

@@ -229,7 +229,7 @@ fn look(
         options: &options,
         allowance: EntryBudget::from_limits(&limits),
     };
-    let mut shown = BTreeSet::new();
+    let mut paths = BTreeSet::new();
     let mut parts = Vec::new();
     for path in others {
         // Untracked files that are not ignored are a person's work, except packages.
@@ -237,7 +237,7 @@ fn look(
             && use_of(path, Some(&names), false) == Use::Show
         {
             parts.push((path, walk.entry(path)));
-            shown.insert(path.as_path());
+            paths.insert(path.as_path());
         }
     }
     let is_shown =
@@ -247,44 +247,44 @@ fn look(
     for path in ignored {
         // git lists some directories together with their contents, and a directory that ignores all of its
         // contents in both lists.
-        if !is_shown(path, &shown) {
+        if !is_shown(path, &paths) {
             parts.push((path, walk.entry(path)));
-            shown.insert(path.as_path());
+            paths.insert(path.as_path());
         }
     }
     parts.sort_by_key(|(path, part)| (part.bytes, part.files.len(), path.to_owned()));
-    let mut whole = Part::default();
+    let mut full_part = Part::default();
     for (path, mut part) in parts {
-        let files = (whole.files.len() + part.files.len()) as u64;
-        let bytes = whole.bytes + part.bytes;
+        let files = (full_part.files.len() + part.files.len()) as u64;
+        let bytes = full_part.bytes + part.bytes;
         let is_over = files > options.limits.files || bytes > options.limits.bytes.0;
-        if is_over || whole.trees.len() + part.trees.len() > MAX_TREES {
+        if is_over || full_part.trees.len() + part.trees.len() > MAX_TREES {
             let reason = OmitReason::TooMuch {
                 files: part.files.len() as u64,
                 bytes: part.bytes,
             };
-            whole.omitted.push(Omission {
+            full_part.omitted.push(Omission {
                 path: path.clone(),
                 reason,
             });
             continue;
         }
-        whole.bytes = bytes;
-        whole.directories.append(&mut part.directories);
-        whole.files.append(&mut part.files);
-        whole.links.append(&mut part.links);
-        whole.trees.append(&mut part.trees);
-        whole.omitted.append(&mut part.omitted);
+        full_part.bytes = bytes;
+        full_part.directories.append(&mut part.directories);
+        full_part.files.append(&mut part.files);
+        full_part.links.append(&mut part.links);
+        full_part.trees.append(&mut part.trees);
+        full_part.omitted.append(&mut part.omitted);
     }
-    whole.files.sort_unstable();
-    whole.omitted.sort();
-    let mut trees = std::mem::take(&mut whole.trees);
+    full_part.files.sort_unstable();
+    full_part.omitted.sort();
+    let mut trees = std::mem::take(&mut full_part.trees);
     trees.sort_by(|a, b| a.path.cmp(&b.path));
-    let omitted = std::mem::take(&mut whole.omitted);
+    let omitted = std::mem::take(&mut full_part.omitted);
     Ok(IgnoredFiles {
         trees,
         omitted,
-        part: whole,
+        part: full_part,
         top,
         options,
     })
@@ -500,7 +500,7 @@ impl IgnoredFiles {
             .chain(&self.part.directories);
         let mut content_paths: Vec<PathBuf> = directories.map(|path| path.join("it")).collect();
         content_paths.extend(self.part.files.iter().chain(&self.part.links).cloned());
-        let made = make_dirs(to, &content_paths)?;
+        let paths = make_dirs(to, &content_paths)?;
         let limits = TreeLimits {
             total: ByteLimit(u64::MAX),
             ..TreeLimits::STANDARD
@@ -526,7 +526,7 @@ impl IgnoredFiles {
                 omitted.push(Omission { path, reason });
             }
         }
-        copy::keep_directory_times(from, to, &made);
+        copy::keep_directory_times(from, to, &paths);
         omitted.sort();
         Ok(omitted)
     }

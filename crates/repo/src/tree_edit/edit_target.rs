@@ -215,15 +215,15 @@ fn real_path(root: &Path, path: &RepoPath, links: LinkPolicy) -> Result<RepoPath
     let fail =
         |source: io::Error| TreeEditError::Repo(RepoError::io("look at", root.join(path), source));
     let top = std::fs::canonicalize(root).map_err(fail)?;
-    let mut there = root.join(path);
+    let mut target_path = root.join(path);
     let mut missing: VecDeque<OsString> = VecDeque::new();
     let real = loop {
-        match there.symlink_metadata() {
+        match target_path.symlink_metadata() {
             // A broken link cannot be followed.
-            Ok(_) => break std::fs::canonicalize(&there).map_err(|_| leads_out())?,
+            Ok(_) => break std::fs::canonicalize(&target_path).map_err(|_| leads_out())?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                missing.push_front(there.file_name().ok_or_else(leads_out)?.to_owned());
-                there.pop();
+                missing.push_front(target_path.file_name().ok_or_else(leads_out)?.to_owned());
+                target_path.pop();
             }
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 return Err(TreeEditError::Blocked {

@@ -38,13 +38,13 @@ impl GuardedPlaces {
             Ok(guards) => {
                 let is_around =
                     |conflict: &GuardConflict| matches!(conflict, GuardConflict::Around { .. });
-                let whole = guards
+                let full_path = guards
                     .conflicts
                     .iter()
                     .any(is_around)
                     .then(|| root.to_owned());
-                let places = guards.places.into_iter().chain(whole).collect();
-                Self::below(root, with_real(places))
+                let places = guards.places.into_iter().chain(full_path).collect();
+                Self::in_root(root, with_real(places))
             }
             Err(error) => Self::unknown(error.to_string()),
         }
@@ -60,7 +60,7 @@ impl GuardedPlaces {
 
     /// These places, of which only those below `root` count.
     #[must_use]
-    pub fn below(root: &Path, places: Vec<PathBuf>) -> Self {
+    pub fn in_root(root: &Path, places: Vec<PathBuf>) -> Self {
         let below = |place: &PathBuf| place.strip_prefix(root).ok().and_then(resolved);
         Self {
             known: Ok(places.iter().filter_map(below).collect()),
@@ -161,7 +161,7 @@ mod tests {
             ".git/hooks/../../tools/check",
             "../elsewhere",
         ];
-        let places = GuardedPlaces::below(
+        let places = GuardedPlaces::in_root(
             Path::new("/p"),
             places
                 .iter()
@@ -206,11 +206,11 @@ mod tests {
         std::fs::create_dir_all(root.join("other/deep")).unwrap();
         std::os::unix::fs::symlink("other", root.join("tools")).unwrap();
         let named = vec![root.join("tools/"), root.join("tools/deep/gitconf")];
-        let places = GuardedPlaces::below(&root, with_real(named));
+        let places = GuardedPlaces::in_root(&root, with_real(named));
         for held in ["tools/pre-commit", "other/pre-commit", "other/deep/gitconf"] {
             assert!(places.refusal(&path(held), &[]).is_some(), "{held}");
         }
-        let one = GuardedPlaces::below(&root, with_real(vec![root.join("tools/deep/gitconf")]));
+        let one = GuardedPlaces::in_root(&root, with_real(vec![root.join("tools/deep/gitconf")]));
         assert!(one.refusal(&path("other/deep/gitconf"), &[]).is_some());
         assert_eq!(one.refusal(&path("other/deep/other"), &[]), None);
     }

@@ -77,7 +77,7 @@ impl Journal {
         root: &Root,
         targets: &[Target],
     ) -> Result<Self, TreeEditError> {
-        let mut made: Vec<RepoPath> = Vec::new();
+        let mut paths: Vec<RepoPath> = Vec::new();
         for target in targets.iter().filter(|target| target.after.is_some()) {
             let parents: Vec<&Path> = Path::new(target.path.as_str())
                 .ancestors()
@@ -99,8 +99,8 @@ impl Journal {
                     Err(Errno::NOENT) => true,
                     Err(errno) => return Err(root.fail("look at", parent, errno).into()),
                 };
-                if is_new && !made.contains(&path) {
-                    made.push(path);
+                if is_new && !paths.contains(&path) {
+                    paths.push(path);
                 }
             }
         }
@@ -117,7 +117,7 @@ impl Journal {
             stage: JournalStage::Staging,
             purpose,
             token,
-            made,
+            made: paths,
             entries,
         })
     }
@@ -155,10 +155,10 @@ impl Journal {
                 return Err(refuse(format!("it names {path}")));
             }
         }
-        let is_on_the_way = |made: &RepoPath| {
+        let is_on_the_way = |new_path: &RepoPath| {
             let new = journal.entries.iter().filter(|entry| entry.after.is_some());
             new.into_iter()
-                .any(|entry| entry.parent().starts_with(made))
+                .any(|entry| entry.parent().starts_with(new_path))
         };
         if let Some(made) = journal.made.iter().find(|made| !is_on_the_way(made)) {
             return Err(refuse(format!(

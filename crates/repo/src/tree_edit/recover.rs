@@ -166,7 +166,7 @@ pub(super) fn recover_with_content(
     let (files, went_on) = match journal.stage {
         JournalStage::Staging => (Vec::new(), Vec::new()),
         JournalStage::Ready | JournalStage::GivenUp | JournalStage::Clearing => {
-            (journal.paths(), others(root, &journal, outcome)?)
+            (journal.paths(), unknown_contents(root, &journal, outcome)?)
         }
     };
     clear(root, &journal)?;
@@ -239,7 +239,7 @@ fn settle(
         })
         .map(|(_, entry)| entry)
         .collect();
-    let has = |wanted: EntryState| states.contains(&wanted);
+    let has = |requested: EntryState| states.contains(&requested);
     if lost.is_empty() && !has(EntryState::Waits) && !has(EntryState::Bare) {
         return Ok(EditRecovery::Finished);
     }
@@ -343,9 +343,9 @@ fn remake_all(
         ));
     }
     let made = journal.made.iter().filter(|_| !edits.is_empty());
-    for made in made {
-        root.make_dir(made.as_ref())
-            .map_err(|errno| root.fail("make", made.as_ref(), errno))?;
+    for new_path in made {
+        root.make_dir(new_path.as_ref())
+            .map_err(|errno| root.fail("make", new_path.as_ref(), errno))?;
     }
     for (index, edit) in &edits {
         stage::stage_one(root, &edit_target::check(root, edit)?, journal, *index)?;
@@ -354,7 +354,7 @@ fn remake_all(
 }
 
 /// Returns the files with neither the old nor the new content.
-fn others(
+fn unknown_contents(
     root: &Root,
     journal: &Journal,
     outcome: EditRecovery,
@@ -367,13 +367,13 @@ fn others(
             Err(Errno::LOOP) => PathKind::Link,
             Err(errno) => return Err(root.fail("read", path, errno).into()),
         };
-        let wanted = if outcome == EditRecovery::Finished {
+        let requested = if outcome == EditRecovery::Finished {
             entry.after
         } else {
             entry.before
         };
-        let matches_wanted = if wanted.is_some() {
-            found.digest() == wanted
+        let matches_wanted = if requested.is_some() {
+            found.digest() == requested
         } else {
             found.is_nothing()
         };
@@ -412,9 +412,9 @@ pub(super) fn clear(root: &Root, journal: &Journal) -> Result<(), RepoError> {
     for (index, entry) in journal.entries.iter().enumerate() {
         clear_one(root, journal, index, entry)?;
     }
-    for made in journal.made.iter().rev() {
+    for new_path in journal.made.iter().rev() {
         // One that holds something is in use.
-        let _stays = root.remove_dir(made.as_ref());
+        let _stays = root.remove_dir(new_path.as_ref());
     }
     Ok(())
 }
@@ -426,14 +426,14 @@ pub(super) fn clear_one(
     index: usize,
     entry: &JournalEntry,
 ) -> Result<(), RepoError> {
-    let dir = match root.below(entry.parent()) {
+    let dir = match root.open_directory(entry.parent()) {
         Ok(dir) => dir,
         // If the directory is gone, so are its contents.
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
         Err(errno) => return Err(root.fail("open", entry.parent(), errno)),
     };
-    let beside = journal.names(index);
-    for name in [&beside.swap_file, &beside.old] {
+    let other_temporary_names = journal.names(index);
+    for name in [&other_temporary_names.swap_file, &other_temporary_names.old] {
         // A read-only file system refuses even to remove a missing file.
         let is_there = !matches!(dir.stat(name), Err(Errno::NOENT));
         match dir.unlink(name) {
@@ -460,10 +460,10 @@ pub(super) fn clear_one(
 fn put_back(
     root: &Root,
     journal: &Journal,
-    beside: &TemporaryNames,
+    other_temporary_names: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<bool, Errno> {
-    let dir = match root.below(entry.parent()) {
+    let dir = match root.open_directory(entry.parent()) {
         // If the directory does not exist, there is nothing to restore.
         Err(Errno::NOENT) if is_to_be_made(root, journal, entry) => return Ok(true),
         dir => dir?,
@@ -472,13 +472,13 @@ fn put_back(
     let Some(before) = entry.before else {
         let is_ours = entry.after.is_some() && target.digest() == entry.after;
         // While the new content is still staged, the file's content is foreign.
-        if is_ours && read_edited_path(&dir, &beside.swap_file)?.is_nothing() {
+        if is_ours && read_edited_path(&dir, &other_temporary_names.swap_file)?.is_nothing() {
             dir.unlink(entry.name())?;
         }
         return Ok(true);
     };
     let mut holder = None;
-    for name in [&beside.old, &beside.swap_file] {
+    for name in [&other_temporary_names.old, &other_temporary_names.swap_file] {
         if read_edited_path(&dir, name)?.digest() == Some(before) {
             holder = Some(name);
         }
@@ -486,7 +486,7 @@ fn put_back(
     let Some(holder) = holder else {
         // The change did not reach this file, or it was restored; only a file with the new content is not.
         let waits = entry.after.is_some()
-            && read_edited_path(&dir, &beside.swap_file)?.digest() == entry.after;
+            && read_edited_path(&dir, &other_temporary_names.swap_file)?.digest() == entry.after;
         return Ok(waits || target.digest().is_none() || target.digest() != entry.after);
     };
     if target.is_nothing() {
@@ -500,15 +500,19 @@ fn put_back(
 }
 
 /// Finishes a file with its old content, or one that was set aside.
-fn finish(root: &Root, beside: &TemporaryNames, entry: &JournalEntry) -> Result<(), Fault> {
-    let dir = root.below(entry.parent())?;
+fn finish(
+    root: &Root,
+    other_temporary_names: &TemporaryNames,
+    entry: &JournalEntry,
+) -> Result<(), Fault> {
+    let dir = root.open_directory(entry.parent())?;
     if entry.before.is_some()
         && entry.after.is_some()
         && read_edited_path(&dir, entry.name())?.is_nothing()
     {
-        return swap::move_to_free(&dir, &beside.swap_file, entry.name());
+        return swap::move_to_free(&dir, &other_temporary_names.swap_file, entry.name());
     }
-    swap::put(&dir, beside, entry)?;
+    swap::put(&dir, other_temporary_names, entry)?;
     Ok(dir.sync()?)
 }
 
@@ -521,10 +525,10 @@ fn states(root: &Root, journal: &Journal) -> Result<Vec<EntryState>, TreeEditErr
 fn state(
     root: &Root,
     journal: &Journal,
-    beside: &TemporaryNames,
+    other_temporary_names: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<EntryState, TreeEditError> {
-    let dir = match root.below(entry.parent()) {
+    let dir = match root.open_directory(entry.parent()) {
         Ok(dir) => dir,
         // The change creates the directory itself, and removes it again.
         Err(Errno::NOENT) if is_to_be_made(root, journal, entry) => return Ok(EntryState::Bare),
@@ -537,7 +541,11 @@ fn state(
     };
     let at =
         |name: &Path| read_edited_path(&dir, name).map_err(|errno| dir.fail("read", name, errno));
-    let (target, spare, old) = (at(entry.name())?, at(&beside.swap_file)?, at(&beside.old)?);
+    let (target, spare, old) = (
+        at(entry.name())?,
+        at(&other_temporary_names.swap_file)?,
+        at(&other_temporary_names.old)?,
+    );
     let is_new = entry.after.is_some() && target.digest() == entry.after;
     let Some(before) = entry.before else {
         return Ok(if !spare.is_nothing() {
@@ -582,12 +590,12 @@ fn is_to_be_made(root: &Root, journal: &Journal, entry: &JournalEntry) -> bool {
         journal
             .made
             .iter()
-            .any(|made| Path::new(made.as_str()) == path)
+            .any(|new_path| Path::new(new_path.as_str()) == path)
     };
     is_made(entry.parent())
         && entry
             .parent()
             .ancestors()
             .find(|path| !is_made(path))
-            .is_some_and(|path| root.below(path).is_ok())
+            .is_some_and(|path| root.open_directory(path).is_ok())
 }

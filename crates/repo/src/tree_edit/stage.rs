@@ -24,14 +24,14 @@ pub(super) fn stage(
     journal: &Journal,
     watch: &mut dyn FnMut(EditStep),
 ) -> Result<Vec<Root>, TreeEditError> {
-    for made in &journal.made {
-        root.make_dir(made.as_ref())
-            .map_err(|errno| root.fail("make", made.as_ref(), errno))?;
+    for new_path in &journal.made {
+        root.make_dir(new_path.as_ref())
+            .map_err(|errno| root.fail("make", new_path.as_ref(), errno))?;
     }
     let mut dirs = Vec::new();
     for (index, (target, entry)) in targets.iter().zip(&journal.entries).enumerate() {
         let fail = |errno| root.fail("open", entry.parent(), errno);
-        let dir = root.below(entry.parent()).map_err(fail)?;
+        let dir = root.open_directory(entry.parent()).map_err(fail)?;
         if let Some(content) = target.after {
             write(&dir, target, content, journal, index)?;
         }
@@ -56,7 +56,7 @@ pub(super) fn stage_one(
         .parent()
         .unwrap_or(Path::new(""));
     let dir = root
-        .below(parent)
+        .open_directory(parent)
         .map_err(|errno| root.fail("open", parent, errno))?;
     if let Some(content) = target.after {
         write(&dir, target, content, journal, index)?;

@@ -547,10 +547,10 @@ fn race_during_set_aside_keeps_both_files() {
     let fixture = Fixture::new(&[("a.txt", "a"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let before = fixture.tree();
-    let theirs = fixture.at("b.txt");
+    let other_path = fixture.at("b.txt");
     BEFORE_REFUSAL.set(Box::new(move |_| {
-        if !theirs.exists() {
-            std::fs::write(&theirs, "mine").unwrap();
+        if !other_path.exists() {
+            std::fs::write(&other_path, "mine").unwrap();
         }
     }));
     let root = Renaming::Plain.open(&fixture.root());
@@ -816,7 +816,7 @@ fn failed_change_is_not_finished_later() {
     let fixture = Fixture::new(&[("a.txt", "a"), ("b.txt", "b")]);
     let edits = [change("a.txt", "a", "A"), change("b.txt", "b", "B")];
     let before = fixture.tree();
-    let mut noted = Vec::new();
+    let mut bytes = Vec::new();
     let result = edit_with_observer(
         &Renaming::Full.open(&fixture.root()),
         &edits,
@@ -824,7 +824,7 @@ fn failed_change_is_not_finished_later() {
         &mut |step| {
             if step == EditStep::Swapped(0) {
                 fixture.put("b.txt", "mine");
-                noted = std::fs::read(fixture.journal()).unwrap();
+                bytes = std::fs::read(fixture.journal()).unwrap();
             }
         },
     );
@@ -833,7 +833,7 @@ fn failed_change_is_not_finished_later() {
         "{result:?}"
     );
     // As if killed after it was abandoned and before the first file was restored.
-    let token = String::from_utf8(noted)
+    let token = String::from_utf8(bytes)
         .unwrap()
         .replace("\"ready\"", "\"given_up\"");
     let journal: Journal = serde_json::from_str(&token).unwrap();

@@ -113,15 +113,15 @@ async fn tree_differing_from_patch_is_refused() {
     };
     assert_eq!(mode.subjects().await, ["repo-tree-differs b"]);
 
-    let gone = b"diff --git a/b b/b\ndeleted file mode 100644\n--- a/b\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n";
-    let kept = Case {
-        raw: gone.to_vec(),
+    let bytes = b"diff --git a/b b/b\ndeleted file mode 100644\n--- a/b\n+++ /dev/null\n@@ -1 +0,0 @@\n-b\n";
+    let stored_case = Case {
+        raw: bytes.to_vec(),
         ..case(FILES, raw).await
     };
-    assert_eq!(kept.subjects().await, ["repo-tree-differs b"]);
+    assert_eq!(stored_case.subjects().await, ["repo-tree-differs b"]);
     let removed = Case {
         raw: raw.to_vec(),
-        ..case(FILES, gone).await
+        ..case(FILES, bytes).await
     };
     assert_eq!(removed.subjects().await, ["repo-tree-differs b"]);
 }

@@ -140,7 +140,7 @@ async fn attributes_and_settings_outside_the_commit_count_too() {
 
 #[tokio::test]
 async fn filtered_or_encoded_path_is_refused() {
-    for (attributes, said) in [
+    for (attributes, message) in [
         ("*.txt filter=lfs diff=lfs merge=lfs -text\n", "filter=lfs"),
         (
             "* working-tree-encoding=ISO-8859-1\n",
@@ -157,7 +157,7 @@ async fn filtered_or_encoded_path_is_refused() {
         assert_eq!(
             found,
             ["patch-attribute dir/a.txt", "patch-attribute dir/new.txt"],
-            "{said}"
+            "{message}"
         );
         let patch = parse(PATCH).unwrap();
         let paths: Vec<_> = patch.paths().into_iter().cloned().collect();
@@ -168,12 +168,12 @@ async fn filtered_or_encoded_path_is_refused() {
         assert!(
             check_agreement(PATCH, &patch, &before, &produced).findings()[0]
                 .hint
-                .contains(said)
+                .contains(message)
         );
         let refused = land(&repo, &git, &produced).await;
         assert!(
             matches!(refused, Err(RepoError::Rewritten { .. })),
-            "{said}: {refused:?}"
+            "{message}: {refused:?}"
         );
         assert_eq!(repo.oid("HEAD"), base);
         assert!(!repo.top.join("dir/new.txt").exists());

@@ -110,12 +110,12 @@ async fn clone_checks_out_branch_tag_or_head() {
             "{at:?}"
         );
         assert_eq!(cloned.submodules, 0);
-        let wanted = if *commit == first {
+        let expected = if *commit == first {
             vec!["a", "sub"]
         } else {
             vec!["a", "link", "out", "sub"]
         };
-        assert_eq!(names(&cloned.tree), wanted);
+        assert_eq!(names(&cloned.tree), expected);
         assert_eq!(names(room.path()), ["tree"], "git's own directory is gone");
     }
     assert_eq!(
@@ -215,13 +215,13 @@ async fn failed_clone_states_reason() {
         into: temp_dir.path().to_owned(),
         limits: CloneLimits::DEFAULT,
     };
-    let taken = clone(sandbox(), &environment(temp_dir.path()), &request).await;
+    let cloned = clone(sandbox(), &environment(temp_dir.path()), &request).await;
     assert!(
         matches!(
-            taken,
+            cloned,
             Err(CloneError::Repo(RepoError::DestinationTaken { .. }))
         ),
-        "{taken:?}"
+        "{cloned:?}"
     );
 }
 
@@ -343,8 +343,8 @@ async fn clone_works_from_linked_and_shallow_sources() {
         &address,
         shallow.to_str().unwrap(),
     ]);
-    let (_room, again) = clone_of(&shallow.canonicalize().unwrap(), CloneAt::Head).await;
-    assert_eq!(again.unwrap().commit, repo.oid("HEAD"));
+    let (_room, second_cloned) = clone_of(&shallow.canonicalize().unwrap(), CloneAt::Head).await;
+    assert_eq!(second_cloned.unwrap().commit, repo.oid("HEAD"));
 }
 
 #[tokio::test]
@@ -513,13 +513,13 @@ async fn oversized_tree_is_refused_before_checkout() {
             .collect();
         let path = repo.dir.path().join("listing");
         std::fs::write(&path, listing).unwrap();
-        let made = std::process::Command::new("git")
+        let output = std::process::Command::new("git")
             .args(["mktree"])
             .current_dir(&repo.top)
             .stdin(std::fs::File::open(&path).unwrap())
             .output()
             .unwrap();
-        tree = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        tree = String::from_utf8(output.stdout).unwrap().trim().to_owned();
     }
     let bomb = repo.git(["commit-tree", "-m", "bomb", &tree]);
     repo.git(["update-ref", "refs/heads/bomb", bomb.trim()]);
@@ -771,11 +771,14 @@ async fn git_output_is_redacted_before_cutting() {
             into: temp_dir.path().join("tree"),
             limits,
         };
-        let said = clone(sandbox(), &env, &request)
+        let message = clone(sandbox(), &env, &request)
             .await
             .unwrap_err()
             .to_string();
-        assert!(said.contains("xxx") && !said.contains("ghp_"), "{said}");
+        assert!(
+            message.contains("xxx") && !message.contains("ghp_"),
+            "{message}"
+        );
     }
 }
 
@@ -800,7 +803,7 @@ async fn hanging_or_dropped_clone_ends() {
 async fn users_proxy_is_used_for_the_host_only() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", proxy.local_addr().unwrap());
-    let asked = std::thread::spawn(move || {
+    let join_handle = std::thread::spawn(move || {
         let (mut stream, _) = proxy.accept().unwrap();
         let mut request = [0; 200];
         let count = stream.read(&mut request).unwrap();
@@ -824,10 +827,10 @@ async fn users_proxy_is_used_for_the_host_only() {
         matches!(refused, Err(CloneError::Unreachable { .. })),
         "{refused:?}"
     );
-    let asked = asked.join().unwrap();
+    let question = join_handle.join().unwrap();
     assert!(
-        asked.starts_with("CONNECT git.example.invalid:443 HTTP/1.1"),
-        "{asked}"
+        question.starts_with("CONNECT git.example.invalid:443 HTTP/1.1"),
+        "{question}"
     );
 }
 

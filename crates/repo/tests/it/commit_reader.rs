@@ -186,12 +186,12 @@ async fn refs_are_listed_with_what_they_lead_to() {
 async fn children_of_commits_are_found_in_every_branch() {
     let repo = RepoBuilder::new().file("a", "1").build();
     let base = oid(&repo.head());
-    let mut made = Vec::new();
+    let mut oids = Vec::new();
     for name in ["one", "two"] {
         repo.git(["checkout", "--quiet", "-b", name, base.as_str()]);
         for number in 0..2 {
             repo.write("a", format!("{name}{number}"));
-            made.push(oid(&repo.commit("More")));
+            oids.push(oid(&repo.commit("More")));
         }
     }
     let reader = reader(&repo);
@@ -207,13 +207,13 @@ async fn children_of_commits_are_found_in_every_branch() {
         all.sort();
         all
     };
-    let both = [&made[1], &made[3]];
-    let expected = sorted(vec![made[0].clone(), made[2].clone()]);
+    let both = [&oids[1], &oids[3]];
+    let expected = sorted(vec![oids[0].clone(), oids[2].clone()]);
     assert_eq!(found(&[&base], &both).await, expected);
-    assert_eq!(found(&[&base], &both[..1]).await, made[..1]);
-    let expected = sorted(vec![made[1].clone(), made[3].clone()]);
-    assert_eq!(found(&[&made[0], &made[2]], &both).await, expected);
-    assert_eq!(found(&[&made[1]], &both).await, []);
+    assert_eq!(found(&[&base], &both[..1]).await, oids[..1]);
+    let expected = sorted(vec![oids[1].clone(), oids[3].clone()]);
+    assert_eq!(found(&[&oids[0], &oids[2]], &both).await, expected);
+    assert_eq!(found(&[&oids[1]], &both).await, []);
 }
 
 #[tokio::test]

@@ -353,8 +353,8 @@ async fn without_mounts_each_package_is_a_tree() {
     repo.write("node_modules/.package-lock.json", "{}\n");
     symlink("../packages/p", repo.top.join("node_modules/p")).unwrap();
     symlink("/etc", repo.top.join("node_modules/evil")).unwrap();
-    let whole = repo.open().await.ignored_files(&options()).await.unwrap();
-    assert_eq!(trees(&whole), ["node_modules"]);
+    let full_ignored_files = repo.open().await.ignored_files(&options()).await.unwrap();
+    assert_eq!(trees(&full_ignored_files), ["node_modules"]);
     let always = IgnoredOptions {
         split: SplitTrees::Always,
         ..options()

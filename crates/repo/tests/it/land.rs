@@ -119,12 +119,12 @@ async fn verified_tree_lands_as_one_commit() {
     assert_eq!(commit.landed, Landed::Now);
     change.assert_landed(&commit.oid).await;
     change.repo.git(["fsck", "--strict"]);
-    let shown = change
+    let text = change
         .repo
         .git(["log", "-1", "--format=%an <%ae> %at|%cn %ct|%B"]);
     let who = "A Person <person@example.org> 1769851800|A Person 1769851800|";
     assert_eq!(
-        shown.trim_end(),
+        text.trim_end(),
         format!("{who}{}", change.message.trim_end())
     );
     assert!(change.repo.git(["reflog", "-1"]).contains("crucible: land"));
@@ -134,9 +134,9 @@ async fn verified_tree_lands_as_one_commit() {
 async fn landing_again_finds_it_done() {
     let change = Change::new().await;
     let first = change.land().await.unwrap();
-    let again = change.land().await.unwrap();
+    let second_commit = change.land().await.unwrap();
     assert_eq!(
-        again,
+        second_commit,
         Commit {
             oid: first.oid.clone(),
             landed: Landed::Before
@@ -147,7 +147,7 @@ async fn landing_again_finds_it_done() {
     change.repo.write("a", "later\n");
     change.repo.commit("later");
     change.repo.write("a", "and dirty\n");
-    assert_eq!(change.land().await.unwrap(), again);
+    assert_eq!(change.land().await.unwrap(), second_commit);
     assert_eq!(change.repo.read("a"), "and dirty\n");
 }
 

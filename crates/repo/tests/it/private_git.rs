@@ -113,14 +113,14 @@ async fn private_git_has_no_user_settings() {
     let objects = repo.git_in(&copy, ["cat-file", "--batch-all-objects", "--batch-check"]);
     let holds = |name: &str| objects.contains(repo.oid(name).as_str());
     assert!(holds("main:a") && holds("v1.0:a") && holds("v1.0"));
-    for gone in [
+    for missing in [
         "v1.0:.env",
         "refs/stash",
         "stash:a",
         "elsewhere",
         "elsewhere:other",
     ] {
-        assert!(!holds(gone), "{gone}");
+        assert!(!holds(missing), "{missing}");
     }
     let config = std::fs::read_to_string(copy.join(".git/config")).unwrap();
     assert!(

@@ -122,10 +122,10 @@ async fn same_as_git(repo: &Repo, top: &Path, expected: Processes) {
         .iter()
         .filter_map(|name| RepoPath::from_bytes(name).ok())
         .collect();
-    let there = asked.len();
+    let current_count = asked.len();
     asked.extend(["dir", "none", "dir/none", "a/none"].map(|path| path.parse().unwrap()));
     let files = git.files_at(&opened.tree, &asked, LIMIT).await.unwrap();
-    for path in &asked[..there] {
+    for path in &asked[..current_count] {
         let name = format!("HEAD:{path}");
         let kind = Command::new("git")
             .args(["cat-file", "-t", &name])
@@ -135,7 +135,11 @@ async fn same_as_git(repo: &Repo, top: &Path, expected: Processes) {
         let content = (kind.stdout == b"blob\n").then(|| say(&["cat-file", "blob", &name]));
         assert_eq!(files.get(path), content.as_ref(), "{path}");
     }
-    assert!(asked[there..].iter().all(|path| !files.contains_key(path)));
+    assert!(
+        asked[current_count..]
+            .iter()
+            .all(|path| !files.contains_key(path))
+    );
     if expected == Processes::None {
         assert_eq!(calls(), 0, "git was asked");
     }
@@ -353,7 +357,7 @@ async fn same_state(repo: &Repo) -> bool {
     let path = std::env::var_os("PATH").unwrap();
     let env = Environment::from_pairs([("PATH", path), ("HOME", repo.home().into())], "/");
     let git = Git::open(sandbox(), &env, &repo.top).await.unwrap();
-    let ours: Vec<PathBuf> = git
+    let own_paths: Vec<PathBuf> = git
         .tracked_state()
         .await
         .unwrap()
@@ -361,7 +365,7 @@ async fn same_state(repo: &Repo) -> bool {
         .into_iter()
         .map(|entry| entry.path)
         .collect();
-    let said = git_says(
+    let bytes = git_says(
         repo,
         &repo.top,
         &[
@@ -374,14 +378,14 @@ async fn same_state(repo: &Repo) -> bool {
             "--no-renames",
         ],
     );
-    let mut theirs: Vec<PathBuf> = said
+    let mut other_paths: Vec<PathBuf> = bytes
         .split(|byte| *byte == 0)
         .filter(|record| !record.is_empty())
         .map(|record| PathBuf::from(OsStr::from_bytes(&record[3..])))
         .collect();
-    theirs.sort();
-    assert_eq!(ours, theirs);
-    ours.is_empty()
+    other_paths.sort();
+    assert_eq!(own_paths, other_paths);
+    own_paths.is_empty()
 }
 
 #[tokio::test]
@@ -518,7 +522,7 @@ async fn equal_times_do_not_hide_other_content() {
     let repo = Repo::with(&[("a", "one\n")]);
     let index = repo.top.join(".git/index");
     let times = std::fs::metadata(repo.top.join("a")).unwrap();
-    let (before, noted) = (
+    let (before, bytes) = (
         repo.git(["rev-parse", "HEAD:a"]),
         std::fs::read(&index).unwrap(),
     );
@@ -541,8 +545,8 @@ async fn equal_times_do_not_hide_other_content() {
             .collect()
     };
     let (before, after) = (raw(&before), raw(&after));
-    let at = noted.windows(20).position(|part| part == before).unwrap();
-    let mut forged = noted[..noted.len() - 20].to_vec();
+    let at = bytes.windows(20).position(|part| part == before).unwrap();
+    let mut forged = bytes[..bytes.len() - 20].to_vec();
     forged[at..at + 20].copy_from_slice(&after);
     std::fs::write(&index, &forged).unwrap();
     let sum = Command::new("sha1sum").arg(&index).output().unwrap().stdout;

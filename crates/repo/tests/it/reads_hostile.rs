@@ -178,13 +178,13 @@ async fn head_outside_repository_is_not_followed() {
     // A link among the branches is followed by git alone, and only to where git follows it.
     std::fs::write(repo.top.join(".git/HEAD"), "ref: refs/heads/link\n").unwrap();
     std::os::unix::fs::symlink("../../../outside", repo.top.join(".git/refs/heads/link")).unwrap();
-    let ours = soon(repo.try_open(&repo.top)).await.is_ok();
-    let theirs = std::process::Command::new("git")
+    let is_own = soon(repo.try_open(&repo.top)).await.is_ok();
+    let other_output = std::process::Command::new("git")
         .args(["cat-file", "-e", "HEAD^{commit}"])
         .current_dir(&repo.top)
         .output()
         .unwrap();
-    assert_eq!(ours, theirs.status.success());
+    assert_eq!(is_own, other_output.status.success());
 }
 
 /// The most memory that this process has had, in bytes.

@@ -81,8 +81,11 @@ async fn snapshot_has_current_work_tree_content() {
         );
     }
 
-    let again = snapshot(&repo.open().await, &dest, &all()).await;
-    assert!(matches!(again, Err(RepoError::DestinationTaken { .. })));
+    let second_snapshot_report = snapshot(&repo.open().await, &dest, &all()).await;
+    assert!(matches!(
+        second_snapshot_report,
+        Err(RepoError::DestinationTaken { .. })
+    ));
     let other = repo.dir.path().join("other");
     let tracked = SnapshotOptions {
         untracked: Untracked::Leave,

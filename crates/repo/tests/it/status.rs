@@ -237,7 +237,7 @@ async fn contents_are_read_within_limits() {
     let git = repo.open().await;
     let head = git.head().await.unwrap();
     let path = |text: &str| text.parse::<RepoPath>().unwrap();
-    let asked = [
+    let paths = [
         path("a"),
         path("d/b"),
         path("d"),
@@ -245,7 +245,7 @@ async fn contents_are_read_within_limits() {
         path("odd [x]*"),
     ];
     let files = git
-        .files_at(&head.tree, &asked, ByteLimit(100))
+        .files_at(&head.tree, &paths, ByteLimit(100))
         .await
         .unwrap();
     let found: Vec<_> = files

@@ -157,9 +157,9 @@ async fn patch_applies_from_subdirectory() {
     );
 
     // A path that means something in git's list of alternates.
-    let odd = repo.dir.path().join("odd: \"place\"\n\u{e9}");
-    std::fs::rename(&repo.top, &odd).unwrap();
-    let git = repo.try_open(&odd).await.unwrap();
+    let unusual_path = repo.dir.path().join("odd: \"place\"\n\u{e9}");
+    std::fs::rename(&repo.top, &unusual_path).unwrap();
+    let git = repo.try_open(&unusual_path).await.unwrap();
     assert_eq!(
         git.tree_after_patch(&base, &patch)
             .await
@@ -202,7 +202,7 @@ async fn both_ways(repo: &Repo, patch: &str, paths: &[&str]) -> Result<Vec<TreeC
         RepoError::PatchRefused { .. } => "refused".to_owned(),
         other => panic!("{other}"),
     };
-    let whole = git
+    let full_produced_tree = git
         .tree_after_patch(base, patch.as_bytes())
         .await
         .map_err(words);
@@ -213,10 +213,17 @@ async fn both_ways(repo: &Repo, patch: &str, paths: &[&str]) -> Result<Vec<TreeC
         .await
         .map_err(words);
     let part_after = part.as_ref().ok().map(|part| part.after.clone());
-    let whole_after = whole.as_ref().ok().map(|whole| whole.after.clone());
+    let whole_after = full_produced_tree
+        .as_ref()
+        .ok()
+        .map(|whole| whole.after.clone());
     assert_eq!(part_after, whole_after, "{patch}");
     let part = part.map(|part| part.changes);
-    assert_eq!(part, whole.map(|whole| whole.changes), "{patch}");
+    assert_eq!(
+        part,
+        full_produced_tree.map(|whole| whole.changes),
+        "{patch}"
+    );
     part
 }
 
@@ -375,10 +382,14 @@ async fn partial_index_handles_order_and_long_paths() {
             .changes_after_patch(index, patch.as_bytes())
             .await
             .unwrap();
-        let whole = git.tree_after_patch(base, patch.as_bytes()).await.unwrap();
+        let full_produced_tree = git.tree_after_patch(base, patch.as_bytes()).await.unwrap();
         assert_eq!(
             (part.changes.len(), &part.changes, &part.after),
-            (paths.len(), &whole.changes, &whole.after)
+            (
+                paths.len(),
+                &full_produced_tree.changes,
+                &full_produced_tree.after
+            )
         );
     }
 }

@@ -38,8 +38,8 @@ fn claim(reader: &CommitReader, used: &RunUse) -> Result<Option<Finding>, FsErro
         create_dir_all(&directory)?;
         // Other users of a shared repository push, too.
         if let Ok(shared) = reader.directory().join("objects").metadata() {
-            for made in [directory.parent().unwrap_or(&directory), &directory] {
-                set_mode(made, shared.mode() & 0o7777)?;
+            for new_path in [directory.parent().unwrap_or(&directory), &directory] {
+                set_mode(new_path, shared.mode() & 0o7777)?;
             }
         }
     }

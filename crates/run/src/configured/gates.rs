@@ -38,11 +38,11 @@ impl<'c> GateChoice<'c> {
     /// # Errors
     ///
     /// Fails if a command, a variable or another value of a gate is not allowed.
-    pub fn named(&self, config: &Settings) -> Result<Vec<GateSpec>, Failure> {
+    pub fn named_gates(&self, config: &Settings) -> Result<Vec<GateSpec>, Failure> {
         if self.tests.is_empty() {
             configured_gates(config)
         } else {
-            self.given()
+            self.given_gates()
         }
     }
 
@@ -52,7 +52,7 @@ impl<'c> GateChoice<'c> {
     ///
     /// Fails as [`GateChoice::named`] does, or if no gate is detected.
     pub fn all(&self, config: &Settings, top: &Path) -> Result<Vec<GateSpec>, Failure> {
-        let mut named = self.named(config)?;
+        let mut named = self.named_gates(config)?;
         if !named.is_empty() {
             // `crucible init` writes detected gates.
             let found = detect_gates(top, self.directory.as_ref(), default_timeout());
@@ -70,7 +70,7 @@ impl<'c> GateChoice<'c> {
         Ok(found)
     }
 
-    fn given(&self) -> Result<Vec<GateSpec>, Failure> {
+    fn given_gates(&self) -> Result<Vec<GateSpec>, Failure> {
         let mut gates = Vec::new();
         for (index, text) in self.tests.iter().enumerate() {
             let origin = format!("--test {text:?}");
@@ -144,8 +144,8 @@ pub(crate) fn configured_gates(config: &Settings) -> Result<Vec<GateSpec>, Failu
                     .hint("It takes lite (every attempt is tried with it) or full (`crucible run land` runs it before it commits)."));
             }
         };
-        if let Err(given) = entry.network.get() {
-            return Err(Failure::usage(format!("{} is {given:?}", key("network")))
+        if let Err(input) = entry.network.get() {
+            return Err(Failure::usage(format!("{} is {input:?}", key("network")))
                 .hint("It takes loopback or none: a gate reaches its own 127.0.0.1 and no other network."));
         }
         for (variable, value) in &entry.env {

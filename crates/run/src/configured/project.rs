@@ -68,7 +68,7 @@ pub fn write_project_settings(
             tests: &[],
             directory: choice.directory.clone(),
         }
-        .named(settings)?
+        .named_gates(settings)?
     } else {
         Vec::new()
     };
@@ -89,7 +89,7 @@ pub fn write_project_settings(
             })
             .collect()
     } else {
-        choice.named(settings)?
+        choice.named_gates(settings)?
     };
     let block = gate_block(&gates);
     if !existed {

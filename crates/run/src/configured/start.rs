@@ -105,12 +105,12 @@ impl StartRequest<'_> {
             NamedPaths::default()
         } else {
             let tracked = git.tracked_files().await.map_err(RunError::from)?;
-            self.named(runtime, &tracked)?
+            self.named_paths(runtime, &tracked)?
         };
         let proposer = self.proposer(runtime, settings, backends);
         let choice = GateChoice::new(self.tests, self.top, self.directory);
         let agents = agents(runtime.env, settings, backends.dispatch.as_ref())?;
-        let wanted = edit_format(settings)?;
+        let requested = edit_format(settings)?;
         let (pack, context_window) = pack_limits(settings, &proposer.name)?;
         let run = &settings.run;
         let policies = change_policies(settings)?;
@@ -120,7 +120,7 @@ impl StartRequest<'_> {
                 .backend
                 .map(|backend| (backend.origin(), backend.capabilities()))
             {
-                Some((Origin::Live, best)) => wanted.unwrap_or(best.edit_format),
+                Some((Origin::Live, best)) => requested.unwrap_or(best.edit_format),
                 // A recording answers only the requests that it was made with.
                 Some((Origin::Recording | Origin::Unpaid, own)) => own.edit_format,
                 // Whoever is not a model writes a diff.
@@ -140,7 +140,7 @@ impl StartRequest<'_> {
                 settings.budget.calls
             },
             coding_agent,
-            gates: choice.named(settings)?,
+            gates: choice.named_gates(settings)?,
             sandbox: strength(settings)?,
             patch: patch_limits(settings),
             max_files: pack.max_files,
@@ -198,7 +198,11 @@ impl StartRequest<'_> {
     }
 
     /// Returns the files and directories that may change, each once.
-    fn named(&self, runtime: &Runtime<'_>, tracked: &[TrackedFile]) -> Result<NamedPaths, Failure> {
+    fn named_paths(
+        &self,
+        runtime: &Runtime<'_>,
+        tracked: &[TrackedFile],
+    ) -> Result<NamedPaths, Failure> {
         let places = named_places(self.files, tracked).map_err(|(text, error)| {
             Failure::usage(format!("--file {text:?}: {error}")).hint(
                 "Name files, directories or globs relative to the repository's top directory.",
@@ -241,15 +245,15 @@ impl StartRequest<'_> {
                 || proposer.of_roles.values().any(|own| own == model)
         };
         match self.model {
-            Some(wanted) if backends.fell_back.is_some() => {
+            Some(requested) if backends.fell_back.is_some() => {
                 let own = &proposer.model;
                 runtime.notices.notice(&format!(
-                    "note: the fallback uses its own model {own}, not {wanted}"
+                    "note: the fallback uses its own model {own}, not {requested}"
                 ));
             }
-            Some(wanted) if !is_used(wanted) => {
+            Some(request) if !is_used(request) => {
                 runtime.notices.notice(&format!(
-                    "note: the model {wanted} is not used: its provider serves no role of this run"
+                    "note: the model {request} is not used: its provider serves no role of this run"
                 ));
             }
             Some(_) | None => {}

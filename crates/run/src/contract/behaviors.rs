@@ -399,7 +399,7 @@ mod tests {
     const PAGE: &str = "# B001: totals\n\n## Reason\n\n## Behavior\n\n## Result\n";
 
     /// A catalogue of one behaviour that is whole.
-    fn whole() -> BehaviorFiles {
+    fn sample_files() -> BehaviorFiles {
         let marker = BehaviorMarker {
             line: 3,
             id: Some("B001".to_owned()),
@@ -429,7 +429,7 @@ mod tests {
     fn with_index(index: &str) -> BehaviorFiles {
         BehaviorFiles {
             index: Some(CatalogueText::Read(index.to_owned())),
-            ..whole()
+            ..sample_files()
         }
     }
 
@@ -457,7 +457,7 @@ mod tests {
         );
         let files = BehaviorFiles {
             index: None,
-            ..whole()
+            ..sample_files()
         };
         assert_eq!(
             finding_texts(&files),
@@ -466,7 +466,7 @@ mod tests {
         let files = BehaviorFiles {
             index: None,
             pages: BTreeMap::new(),
-            ..whole()
+            ..sample_files()
         };
         assert_eq!(
             finding_texts(&files),
@@ -475,7 +475,7 @@ mod tests {
         let files = BehaviorFiles {
             index: None,
             markers: BTreeMap::new(),
-            ..whole()
+            ..sample_files()
         };
         assert_eq!(
             finding_texts(&files),
@@ -485,10 +485,10 @@ mod tests {
 
     #[test]
     fn marker_entry_and_page_require_each_other() {
-        let mut files = whole();
+        let mut files = sample_files();
         files.markers.clear();
         assert_eq!(finding_texts(&files), ["behaviors-entry-unmarked B001"]);
-        let mut files = whole();
+        let mut files = sample_files();
         files.pages.clear();
         assert_eq!(
             finding_texts(&files),
@@ -515,7 +515,7 @@ mod tests {
             finding_texts(&with_index("- B001\n- B001\n")),
             ["behaviors-entry-repeated B001"]
         );
-        let mut files = whole();
+        let mut files = sample_files();
         files.pages.insert(
             "B001-sums.md".to_owned(),
             CatalogueText::Read(PAGE.to_owned()),
@@ -528,7 +528,7 @@ mod tests {
 
     #[test]
     fn page_name_must_match_its_id() {
-        let mut files = whole();
+        let mut files = sample_files();
         let other = PAGE.replace("B001", "B002");
         files
             .pages
@@ -549,7 +549,7 @@ mod tests {
             "B001-a--b.md",
             "B001-a.MD",
         ] {
-            let mut files = whole();
+            let mut files = sample_files();
             assert!(is_page_name(name), "{name}");
             files
                 .pages
@@ -602,7 +602,7 @@ mod tests {
                     &format!("## {}\n", heading.to_lowercase()),
                 ),
             ] {
-                let mut files = whole();
+                let mut files = sample_files();
                 files
                     .pages
                     .insert("B001-totals.md".to_owned(), CatalogueText::Read(text));
@@ -620,7 +620,7 @@ mod tests {
             finding_texts(&with_index("- B001\n- B12: x\n")),
             ["behaviors-entry-invalid B12"]
         );
-        let mut files = whole();
+        let mut files = sample_files();
         let bad = BehaviorMarker { line: 7, id: None };
         files
             .markers
@@ -629,7 +629,7 @@ mod tests {
             finding_texts(&files),
             ["behaviors-marker-invalid src/b.py:7"]
         );
-        let mut files = whole();
+        let mut files = sample_files();
         files.pages.insert(
             "B001-totals.md".to_owned(),
             CatalogueText::Unreadable("it is a link".to_owned()),
@@ -641,13 +641,13 @@ mod tests {
         let unreadable = Some(CatalogueText::Unreadable("it is a link".to_owned()));
         let files = BehaviorFiles {
             index: unreadable,
-            ..whole()
+            ..sample_files()
         };
         assert_eq!(
             finding_texts(&files),
             ["behaviors-unreadable docs/behaviors/INDEX.md"]
         );
-        let mut files = whole();
+        let mut files = sample_files();
         files
             .unsearched
             .insert("src/big.c".to_owned(), "it is large".to_owned());

@@ -214,8 +214,8 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
             other => item.push(other),
         }
     }
-    let behind = characters.as_str().trim_start();
-    (behind.is_empty() || behind.starts_with(',')).then_some((item, behind))
+    let rest = characters.as_str().trim_start();
+    (rest.is_empty() || rest.starts_with(',')).then_some((item, rest))
 }
 
 /// Returns whether a list value has an empty item: `a,,b` or `a,`.

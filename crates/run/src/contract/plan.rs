@@ -848,12 +848,12 @@ mod tests {
             ..plan()
         };
         assert_eq!(Plan::parse(&rendered.render()), Ok(rendered));
-        let odd = Plan {
+        let unusual_plan = Plan {
             gates: vec!["Lite".into()],
             results: vec!["R1".into()],
             ..plan()
         };
-        let verdict = check_plan(&odd, &[], &[]);
+        let verdict = check_plan(&unusual_plan, &[], &[]);
         let codes: Vec<&str> = verdict
             .findings()
             .iter()

@@ -46,7 +46,7 @@ pub(crate) fn check_reasons(
         verdict.push(Finding::error(NONE, "REASONS.md", hint));
     }
     for (line, reason) in reasons {
-        let named = named(&reason);
+        let named = parse_words(&reason);
         if named.is_empty() {
             let hint = format!(
                 "Name the B### or R### that this reason is about: {:?}.",
@@ -92,7 +92,7 @@ fn reasons(text: &str) -> Vec<(u64, String)> {
 }
 
 /// The ids that a reason is about.
-fn named(reason: &str) -> Vec<&str> {
+fn parse_words(reason: &str) -> Vec<&str> {
     let head = reason.split(':').next().unwrap_or_default();
     let ids: Vec<&str> = ids_in(head).collect();
     let letters = head.chars().filter(|c| c.is_alphanumeric()).count();

@@ -114,7 +114,7 @@ pub struct RunSettings {
     #[serde(default, skip_serializing_if = "HeldOut::is_none")]
     pub held_out: HeldOut,
     /// Answers that are sampled for each attempt.
-    #[serde(default = "one")]
+    #[serde(default = "default_count")]
     pub candidates: u64,
     /// Files that the operator named for the change; empty if the chair chooses.
     pub named: Vec<RepoPath>,
@@ -147,7 +147,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-fn one() -> u64 {
+fn default_count() -> u64 {
     1
 }
 

@@ -64,13 +64,13 @@ impl FileListing {
     }
 
     /// Adds it to a question.
-    pub(crate) fn shown(&self, prompt: PromptBuilder) -> PromptBuilder {
+    pub(crate) fn add_to(&self, prompt: PromptBuilder) -> PromptBuilder {
         let names = Untrusted::new(self.names.clone());
         let prompt = prompt.untrusted("files of the repository, the likeliest first", &names);
         if self.remaining_bytes > 0 {
             prompt
                 .number(self.remaining_bytes)
-                .ours(" more files are not listed.\n")
+                .fixed_text(" more files are not listed.\n")
         } else {
             prompt
         }
@@ -123,15 +123,15 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// format. An empty part is omitted; its file is written anyway.
 pub(crate) fn question(asking: &RoleQuestion<'_>, evidence: &Evidence<'_>) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
-        .ours("Goal: ")
+        .fixed_text("Goal: ")
         .operator(&asking.record.goal)
-        .ours("\n\nA program reads your answer, judges it, and does the rest.\n\nRole: ")
-        .ours(asking.role.name())
-        .ours("\nAction: ")
-        .ours(asking.action.name())
-        .ours("\nTarget-Path: ")
+        .fixed_text("\n\nA program reads your answer, judges it, and does the rest.\n\nRole: ")
+        .fixed_text(asking.role.name())
+        .fixed_text("\nAction: ")
+        .fixed_text(asking.action.name())
+        .fixed_text("\nTarget-Path: ")
         .operator(asking.target)
-        .ours("\n");
+        .fixed_text("\n");
     for (name, part) in PARTS {
         let is_included = match name {
             FIX_BRIEF => evidence.brief.is_some(),
@@ -139,7 +139,7 @@ pub(crate) fn question(asking: &RoleQuestion<'_>, evidence: &Evidence<'_>) -> Ve
             _ => true,
         };
         if is_included {
-            prompt = part(prompt.ours("\n"), asking, evidence);
+            prompt = part(prompt.fixed_text("\n"), asking, evidence);
         }
     }
     vec![Message::user(prompt.build())]
@@ -150,21 +150,21 @@ fn context(
     _: &RoleQuestion<'_>,
     evidence: &Evidence<'_>,
 ) -> PromptBuilder {
-    prompt = prompt.ours("# Context\n\n");
+    prompt = prompt.fixed_text("# Context\n\n");
     let Some(pack) = evidence.pack else {
-        prompt = prompt.ours("No file of the repository is packed yet.\n");
+        prompt = prompt.fixed_text("No file of the repository is packed yet.\n");
         if let Some(request) = evidence.request {
             let needs = serde_json::to_string_pretty(&request.needs).unwrap_or_default();
             prompt = prompt
-                .ours("These are asked for:\n\n")
+                .fixed_text("These are asked for:\n\n")
                 .untrusted("needs", &Untrusted::new(needs));
         }
         if let Some(files) = evidence.files {
-            prompt = files.shown(prompt.ours("These are there:\n\n"));
+            prompt = files.add_to(prompt.fixed_text("These are there:\n\n"));
         }
         return add_failing_gates(prompt, evidence.baseline);
     };
-    prompt = prompt.ours("Files of the repository, word for word:\n\n");
+    prompt = prompt.fixed_text("Files of the repository, word for word:\n\n");
     prompt = add_pack_files(prompt, pack);
     if !pack.omitted.is_empty() {
         let rows: Vec<String> = pack
@@ -172,7 +172,7 @@ fn context(
             .iter()
             .map(|row| format!("{}: {}", row.path, row.reason.as_str()))
             .collect();
-        prompt = prompt.ours("\nWhat was asked for and is not shown, with the reason:\n");
+        prompt = prompt.fixed_text("\nWhat was asked for and is not shown, with the reason:\n");
         prompt = prompt.untrusted("omitted", &Untrusted::new(rows.join("\n")));
     }
     add_failing_gates(prompt, evidence.baseline)
@@ -186,7 +186,7 @@ pub(crate) fn add_pack_files(mut prompt: PromptBuilder, pack: &ContextPack) -> P
         } else {
             file.path.clone()
         };
-        prompt = prompt.untrusted(&name, &Untrusted::new(file.shown().into_owned()));
+        prompt = prompt.untrusted(&name, &Untrusted::new(file.readable_text().into_owned()));
     }
     prompt
 }
@@ -198,7 +198,7 @@ pub(crate) fn add_failing_gates(
 ) -> PromptBuilder {
     for gate in baseline.iter().filter(|gate| !gate.passed) {
         prompt = prompt
-            .ours("\nBefore any change this check fails:\n")
+            .fixed_text("\nBefore any change this check fails:\n")
             .untrusted(
                 &format!("output of {}", gate.id),
                 &Untrusted::new(gate.excerpt.clone()),
@@ -212,9 +212,9 @@ fn externals(
     _: &RoleQuestion<'_>,
     evidence: &Evidence<'_>,
 ) -> PromptBuilder {
-    let prompt = prompt.ours("# Externals\n\n");
+    let prompt = prompt.fixed_text("# Externals\n\n");
     if evidence.externals.trim().is_empty() {
-        return prompt.ours("Nothing is known from outside of the repository.\n");
+        return prompt.fixed_text("Nothing is known from outside of the repository.\n");
     }
     prompt.untrusted(
         "what is known from outside",
@@ -227,11 +227,11 @@ fn fix_brief(
     _: &RoleQuestion<'_>,
     evidence: &Evidence<'_>,
 ) -> PromptBuilder {
-    prompt = prompt.ours("# Fix brief\n\n");
+    prompt = prompt.fixed_text("# Fix brief\n\n");
     let Some(brief) = evidence.brief else {
-        return prompt.ours("This is the first answer: nothing was refused before.\n");
+        return prompt.fixed_text("This is the first answer: nothing was refused before.\n");
     };
-    prompt = prompt.ours("The answer before was refused; the repository is as it was.\n");
+    prompt = prompt.fixed_text("The answer before was refused; the repository is as it was.\n");
     prompt = prompt.untrusted(
         "why it was refused",
         &Untrusted::new(brief.reasons.join("\n")),
@@ -239,7 +239,7 @@ fn fix_brief(
     if !brief.malformed.is_empty() && brief.malformed != brief.reasons {
         let why = Untrusted::new(brief.malformed.join("\n"));
         prompt = prompt
-            .ours("The last answer could not be used, because of its form.\n")
+            .fixed_text("The last answer could not be used, because of its form.\n")
             .untrusted("why not", &why);
     }
     if !brief.patch.is_empty() {
@@ -264,29 +264,29 @@ fn constraints(
 ) -> PromptBuilder {
     let settings = &asking.record.settings;
     prompt = prompt
-        .ours("# Constraints\n\nGoal: ")
+        .fixed_text("# Constraints\n\nGoal: ")
         .operator(&asking.record.goal)
-        .ours("\n\n");
+        .fixed_text("\n\n");
     if let Some(plan) = evidence.plan {
         prompt = prompt.untrusted("PLAN.md", &Untrusted::new(plan.render()));
         prompt = prompt
-            .ours("\nA change touches nothing outside Scope-Allow and at most ")
+            .fixed_text("\nA change touches nothing outside Scope-Allow and at most ")
             .number(settings.patch.max_files)
-            .ours(" files, and adds at most ")
+            .fixed_text(" files, and adds at most ")
             .number(settings.patch.max_added_lines)
-            .ours(" lines. Tests, settings of builds and pipelines, and lock files stay as they are unless Names lists them.\n");
+            .fixed_text(" lines. Tests, settings of builds and pipelines, and lock files stay as they are unless Names lists them.\n");
     }
     prompt
-        .ours("\nBudgets: max_files=")
+        .fixed_text("\nBudgets: max_files=")
         .number(settings.max_files)
-        .ours(" max_total_bytes=")
+        .fixed_text(" max_total_bytes=")
         .number(settings.max_total_bytes)
-        .ours(" max_iterations=")
+        .fixed_text(" max_iterations=")
         .number(settings.max_iterations)
-        .ours("\n\nHard rules:\n- Write ")
+        .fixed_text("\n\nHard rules:\n- Write ")
         .operator(asking.target)
-        .ours(" in the run directory and nothing else. Change no file of the repository.\n- Answer with the content of that file alone: no greeting, no explanation.\n")
-        .ours(form(asking.action))
+        .fixed_text(" in the run directory and nothing else. Change no file of the repository.\n- Answer with the content of that file alone: no greeting, no explanation.\n")
+        .fixed_text(form(asking.action))
 }
 
 /// The form of an answer.

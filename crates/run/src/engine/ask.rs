@@ -197,8 +197,8 @@ impl Engine<'_> {
                 fields.insert(FILES.to_owned(), serde_json::json!(self.new_logs()?));
             }
             if service.is_person() {
-                let given = self.keep_given(duty, &text)?;
-                fields.insert(GIVEN.to_owned(), given.to_string().into());
+                let given_digest = self.keep_given(duty, &text)?;
+                fields.insert(GIVEN.to_owned(), given_digest.to_string().into());
                 fields.insert(TARGET.to_owned(), duty.target.into());
             }
         }
@@ -334,19 +334,20 @@ impl Engine<'_> {
         let answer_content = AnswerContent::at(target, text);
         let dir = &self.dir;
         let says_it = |path: &str| -> Result<bool, RunError> {
-            let there = dir
+            let current_text = dir
                 .read_if_there(path)?
                 .and_then(|bytes| String::from_utf8(bytes).ok());
-            Ok(there.is_some_and(|there| AnswerContent::at(target, &there) == answer_content))
+            Ok(current_text
+                .is_some_and(|there| AnswerContent::at(target, &there) == answer_content))
         };
         for event in self.journal.events()? {
-            let given = event.body.get(GIVEN).is_some()
+            let is_given = event.body.get(GIVEN).is_some()
                 && event.body.get(TARGET).and_then(Value::as_str) == Some(target);
             let step = event
                 .key
                 .as_deref()
                 .and_then(answered_step)
-                .filter(|_| given);
+                .filter(|_| is_given);
             if let (Some(step), Some(path)) = (step, event.path.as_deref())
                 && says_it(path)?
             {
@@ -370,15 +371,15 @@ impl Engine<'_> {
     /// missing, as in a replay, it is written. Returns the digest of the used text.
     fn keep_given(&mut self, duty: &RoleTask<'_>, text: &Untrusted) -> Result<Digest, RunError> {
         let used = text.as_str().as_bytes();
-        let there = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
+        let bytes = match self.dir.read_up_to(duty.target, MAX_WRITTEN) {
             Err(error) if error.is_not_found() => None,
             // Too long for an answer, or a link: not what was used.
             other => Some(other.ok()),
         };
-        let is_that = there.as_ref().is_none_or(|there| {
-            let Some(there) = there else { return false };
+        let is_that = bytes.as_ref().is_none_or(|content| {
+            let Some(data) = content else { return false };
             let redacted = Scanner::builtin()
-                .redact(&String::from_utf8_lossy(there))
+                .redact(&String::from_utf8_lossy(data))
                 .text
                 .into_owned();
             redacted.as_bytes() == used
@@ -389,7 +390,7 @@ impl Engine<'_> {
                 duty.target
             );
             self.journal.note(&note)?;
-        } else if there.flatten().as_deref() != Some(used) {
+        } else if bytes.flatten().as_deref() != Some(used) {
             self.dir.write(duty.target, used)?;
         }
         Ok(Digest::compute(used))
@@ -420,9 +421,9 @@ impl Engine<'_> {
         }
         let path = outbox::prompt_path(number, duty.role, duty.action);
         let missing = missing_artifacts(&self.dir, Some(duty.target));
-        let there = self.dir.read_up_to(duty.target, MAX_WRITTEN).ok();
-        let there = there.and_then(|there| String::from_utf8(there).ok());
-        let judged_as = there
+        let bytes = self.dir.read_up_to(duty.target, MAX_WRITTEN).ok();
+        let current_text = bytes.and_then(|content| String::from_utf8(content).ok());
+        let judged_as = current_text
             .map(|there| self.judged_as(duty.target, &there))
             .transpose()?
             .flatten();

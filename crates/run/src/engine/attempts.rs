@@ -100,9 +100,11 @@ impl Engine<'_> {
             if let Some(accepted) =
                 last.filter(|last| of_plan.is_empty() && is_accepted(last, plan))
             {
-                let again = self.accepted_again(number, accepted);
+                let second_attempt_outcome = self.accepted_again(number, accepted);
                 let on = (plan, analysis, pack);
-                let tried = self.verify_accepted(clients, on, &ended, again).await?;
+                let tried = self
+                    .verify_accepted(clients, on, &ended, second_attempt_outcome)
+                    .await?;
                 if tried == AnswerProgress::Waiting {
                     return Ok(());
                 }
@@ -124,8 +126,8 @@ impl Engine<'_> {
                 .iter()
                 .flat_map(|outcome| &outcome.findings)
                 .any(|finding| finding.code == ANSWER_CUT);
-            let shown = self.pack_with_requests(pack, &ended)?;
-            let pack = &shown;
+            let context_pack = self.pack_with_requests(pack, &ended)?;
+            let pack = &context_pack;
             let format = self.format_of(&name, plan, pack, was_cut)?;
             let requests = self.requests(&name, &ended, leaves_out);
             let brief = brief.as_ref();
@@ -554,34 +556,34 @@ impl Engine<'_> {
                 .filter(|finding| finding.level == Level::Error);
             errors.map(Finding::to_string).collect()
         };
-        let Some(shown) = place.before.or(place.malformed) else {
+        let Some(attempt_outcome) = place.before.or(place.malformed) else {
             return Ok(None);
         };
         let text = |name: &str| -> Result<String, RunError> {
             let bytes = self
                 .dir
-                .read_if_there(&attempt_file(shown.number, name))?
+                .read_if_there(&attempt_file(attempt_outcome.number, name))?
                 .unwrap_or_default();
             Ok(patch_excerpt(&String::from_utf8_lossy(&bytes)))
         };
         let malformed = place.malformed.map(reasons).unwrap_or_default();
-        let is_only_malformed = shown.end == AttemptEnd::Malformed;
+        let is_only_malformed = attempt_outcome.end == AttemptEnd::Malformed;
         Ok(Some(FixBrief {
             reasons: if is_only_malformed {
                 malformed.clone()
             } else {
-                reasons(shown)
+                reasons(attempt_outcome)
             },
             malformed,
-            output: shown.output.clone(),
+            output: attempt_outcome.output.clone(),
             patch: text(attempt::PATCH)?,
-            answer: if shown.patch.is_some() {
+            answer: if attempt_outcome.patch.is_some() {
                 String::new()
             } else {
                 text(attempt::ANSWER)?
             },
-            unchanged: unchanged(shown),
-            test_places: match is_refused_only_for(shown, &ACCEPTABLE) {
+            unchanged: unchanged(attempt_outcome),
+            test_places: match is_refused_only_for(attempt_outcome, &ACCEPTABLE) {
                 true => plan.test_places(),
                 false => Vec::new(),
             },
@@ -683,14 +685,14 @@ impl<'a> Attempt<'a> {
 
 /// As much of a refused patch or answer as is shown, and how much is not.
 pub(super) fn patch_excerpt(patch: &str) -> String {
-    let mut shown: String = patch.chars().take(MAX_PATCH_SHOWN).collect();
+    let mut text: String = patch.chars().take(MAX_PATCH_SHOWN).collect();
     let left = patch.chars().count().saturating_sub(MAX_PATCH_SHOWN);
     if left > 0 {
-        shown.push_str(&format!(
+        text.push_str(&format!(
             "\n(only the beginning: {left} more characters are not shown)\n"
         ));
     }
-    shown
+    text
 }
 
 /// Returns why no further attempt is made; `proposed_by` made the last one. Pure.

@@ -85,18 +85,18 @@ pub async fn advance<C: Clients>(
     };
     let calls = allowed(&engine.record, engine.journal.events()?);
     // Report edited files before using them.
-    let whole = engine
+    let total = engine
         .journal
         .check_files()
         .and_then(|()| answers_used(dir));
-    let opened = whole.and_then(|answered| {
+    let opened = total.and_then(|answer_count| {
         let RunRecord {
             run_id, settings, ..
         } = &engine.record;
         open(&ClientContext {
             settings,
             run: run_id,
-            answered,
+            answered: answer_count,
             calls,
         })
     });
@@ -106,9 +106,9 @@ pub async fn advance<C: Clients>(
         Err(error) => Err(error),
     };
     // Report the error that stopped the run, not that the full disk prevents recording it.
-    let noted = engine.note_down();
+    let run_state = engine.note_down();
     done?;
-    noted
+    run_state
 }
 
 struct Engine<'a> {

@@ -60,7 +60,7 @@ impl Engine<'_> {
         pack: &ContextPack,
         ended: &[AttemptOutcome],
     ) -> Result<ContextPack, RunError> {
-        let mut shown = pack.clone();
+        let mut context_pack = pack.clone();
         for outcome in ended
             .iter()
             .filter(|outcome| outcome.end == AttemptEnd::FilesRequested)
@@ -68,9 +68,9 @@ impl Engine<'_> {
             let path = attempt_file(outcome.number, attempt::PACK);
             let more = ContextPack::parse(&self.dir.read(&path)?)
                 .map_err(|error| self.dir.malformed(&path, &error.to_string()))?;
-            shown = merge_packs(shown, more);
+            context_pack = merge_packs(context_pack, more);
         }
-        Ok(shown)
+        Ok(context_pack)
     }
 
     /// Returns what the next question says about requests. A service that reads the repository needs none.
@@ -105,7 +105,7 @@ impl Engine<'_> {
         &mut self,
         attempt: &Attempt<'_>,
         plan: &Plan,
-        shown: &ContextPack,
+        context_pack: &ContextPack,
         request: &MoreFiles,
         answer: &Answer,
     ) -> Result<(), RunError> {
@@ -118,7 +118,7 @@ impl Engine<'_> {
             goal: &self.record.goal,
             settings: &self.record.settings,
             tracked: &tracked,
-            shown,
+            shown: context_pack,
             plan,
         };
         let served = shelf.serve(request)?;

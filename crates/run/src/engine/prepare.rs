@@ -187,8 +187,8 @@ impl Engine<'_> {
             }
             (FindMode::ResolverPlusWeb(_), None) => None,
             (FindMode::ResolverOnly, _) => {
-                if let Some(there) = self.dir.read_if_there(layout::FIND_WEB)?
-                    && let Err(verdict) = check_web(&there, &guardrails, self.world.clock.now())
+                if let Some(bytes) = self.dir.read_if_there(layout::FIND_WEB)?
+                    && let Err(verdict) = check_web(&bytes, &guardrails, self.world.clock.now())
                 {
                     for finding in verdict.findings() {
                         self.journal.note(&format!("  not read: {finding}"))?;

@@ -56,7 +56,7 @@ impl Engine<'_> {
                 .join("; ")
         };
         if !self.is_made("find-web", layout::FIND_WEB) {
-            let wanted = RoleRequest {
+            let requested = RoleRequest {
                 role: RunRole::Researcher,
                 action: Action::FindWeb,
                 target: layout::FIND_WEB,
@@ -67,7 +67,7 @@ impl Engine<'_> {
                     .map(|_| answer.as_str().to_owned())
             };
             let pages = self
-                .ask_until(clients, name, &wanted, |_| Vec::new(), read)
+                .ask_until(clients, name, &requested, |_| Vec::new(), read)
                 .await?;
             let Some(pages) = pages else { return Ok(None) };
             self.dir
@@ -95,7 +95,7 @@ impl Engine<'_> {
             crate::role::chair::file_request(&self.record, analysis, &tracked);
         let record = self.record.clone();
         let listing = FileListing::new(&ranked, &tracked);
-        let wanted = RoleRequest {
+        let requested = RoleRequest {
             role: RunRole::Chair,
             action: Action::FileRequest,
             target: layout::FILE_REQUEST,
@@ -110,13 +110,14 @@ impl Engine<'_> {
         let chat =
             |brief: Option<&FixBrief>| prompts::files_question(&record, analysis, &listing, brief);
         let read = |answer: &Untrusted, _| prompts::read_files(answer, &record, &tracked);
-        let request: Option<FileRequest> =
-            self.ask_until(clients, name, &wanted, chat, read).await?;
+        let request: Option<FileRequest> = self
+            .ask_until(clients, name, &requested, chat, read)
+            .await?;
         let Some(request) = request else {
             return Ok(false);
         };
         self.dir
-            .write_json_recorded(layout::LEFT_OUT, &not_asked.without(&request))?;
+            .write_json_recorded(layout::LEFT_OUT, &not_asked.without_file(&request))?;
         let role = RunRole::Chair.name();
         self.journal
             .record_file(role, EventKind::FilesLeftOut, "left-out", layout::LEFT_OUT)?;
@@ -134,7 +135,7 @@ impl Engine<'_> {
         request: &FileRequest,
     ) -> Result<Option<ContextPack>, RunError> {
         let record = self.record.clone();
-        let wanted = RoleRequest {
+        let requested = RoleRequest {
             role: RunRole::Librarian,
             action: Action::ContextPack,
             target: layout::CONTEXT_PACK,
@@ -153,7 +154,7 @@ impl Engine<'_> {
                 request,
             )
         };
-        self.ask_until(clients, name, &wanted, |_| Vec::new(), read)
+        self.ask_until(clients, name, &requested, |_| Vec::new(), read)
             .await
     }
 
@@ -169,7 +170,7 @@ impl Engine<'_> {
         pack: &ContextPack,
     ) -> Result<Option<Plan>, RunError> {
         let record = self.record.clone();
-        let wanted = RoleRequest {
+        let requested = RoleRequest {
             role: RunRole::Chair,
             action: Action::PlanDraft,
             target: layout::PLAN_DRAFT,
@@ -187,7 +188,7 @@ impl Engine<'_> {
         let read = |answer: &Untrusted, _| {
             prompts::read_plan(answer, by_code, pack, &analysis.gate_files, &behaviors)
         };
-        self.ask_until(clients, name, &wanted, chat, read).await
+        self.ask_until(clients, name, &requested, chat, read).await
     }
 
     /// Requests the dispatch's second opinions; returns whether all approve. They can block, but never
@@ -217,7 +218,7 @@ impl Engine<'_> {
             };
             let key = self.allowances.key(event.name());
             if !self.is_made(&key, path) {
-                let wanted = RoleRequest {
+                let requested = RoleRequest {
                     role,
                     action: Action::Review,
                     target: path,
@@ -234,8 +235,9 @@ impl Engine<'_> {
                     prompts::review_question(&record, role, plan, pack, brief)
                 };
                 let read = |answer: &Untrusted, _| prompts::read_review(answer, role, subject);
-                let review: Option<Review> =
-                    self.ask_until(clients, &name, &wanted, chat, read).await?;
+                let review: Option<Review> = self
+                    .ask_until(clients, &name, &requested, chat, read)
+                    .await?;
                 let Some(review) = review else {
                     return Ok(false);
                 };
@@ -265,7 +267,7 @@ impl Engine<'_> {
         &mut self,
         clients: &dyn Clients,
         name: &str,
-        wanted: &RoleRequest<'_>,
+        requested: &RoleRequest<'_>,
         chat: impl Fn(Option<&FixBrief>) -> Vec<Message>,
         read: impl Fn(&Untrusted, Timestamp) -> Result<T, Verdict>,
     ) -> Result<Option<T>, RunError> {
@@ -273,32 +275,36 @@ impl Engine<'_> {
         let read =
             |text: &Untrusted, at: Timestamp| read(&Untrusted::new(strip_bom(text.as_str())), at);
         for number in 1..=TRIES {
-            let step = format!("{}-{}-{number}", wanted.role.name(), wanted.action.name());
+            let step = format!(
+                "{}-{}-{number}",
+                requested.role.name(),
+                requested.action.name()
+            );
             // A widened plan is reviewed again.
-            let step = if wanted.action == Action::Review {
+            let step = if requested.action == Action::Review {
                 self.allowances.key(&step)
             } else {
                 step
             };
             let duty = RoleTask {
-                role: wanted.role,
-                action: wanted.action,
-                target: wanted.target,
+                role: requested.role,
+                action: requested.action,
+                target: requested.target,
                 answer_path: format!("answers/{step}.txt"),
                 step,
                 number,
                 refusals: number.saturating_sub(1),
-                label: wanted.action.name().to_owned(),
+                label: requested.action.name().to_owned(),
                 chat: chat(brief.as_ref()),
                 evidence: Evidence {
                     brief: brief.as_ref(),
-                    ..wanted.evidence
+                    ..requested.evidence
                 },
             };
             // A used answer is used again as before: a refusal stays, whatever is known by now.
             let (text, refused) = match self.journal.body_of(&taken_key(&duty.step)) {
-                Some(taken) => {
-                    let refused = match taken.get(REFUSED) {
+                Some(document) => {
+                    let refused = match document.get(REFUSED) {
                         Some(findings) => {
                             Some(serde_json::from_value(findings.clone()).map_err(|_| {
                                 self.dir.malformed(
@@ -353,7 +359,7 @@ impl Engine<'_> {
                 test_places: Vec::new(),
             });
         }
-        let subject = format!("{} {}", wanted.role.name(), wanted.action.name());
+        let subject = format!("{} {}", requested.role.name(), requested.action.name());
         let hint = "No answer had the required form; read answers/ and configure another backend for the role.";
         self.fail(&Finding::error(ANSWER_UNUSABLE, subject, hint))?;
         Ok(None)

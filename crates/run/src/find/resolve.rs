@@ -375,13 +375,13 @@ mod tests {
     fn similar_verified_run_favours_its_workflow() {
         let goal = "make the shader compile on old cards";
         let with = |past: &PastRuns| resolve(goal, &python(), &embedded(), past);
-        let alike = past(&[
+        let past_runs = past(&[
             ("make the shader compile on new cards", "refactor"),
             ("make the shader compile on old cards again", "refactor"),
             ("write a poem", "fix-defect"),
             ("make the shader compile on old cards", "no-longer-there"),
         ]);
-        let result = with(&alike);
+        let result = with(&past_runs);
         let refactor = result
             .candidates
             .iter()
@@ -407,7 +407,7 @@ mod tests {
             "make the shader structure compile on old cards",
             &python(),
             &embedded(),
-            &alike,
+            &past_runs,
         );
         assert_eq!(with_word.selected_workflow_id, "refactor");
     }

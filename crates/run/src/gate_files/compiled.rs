@@ -119,7 +119,7 @@ impl<'t> SourceTree<'t> {
 
     /// Returns the tracked files that a word names from a directory: there, at the top, or any path or name
     /// with this ending.
-    fn named(&self, word: &str, directory: &str) -> Vec<&'t str> {
+    fn matching_files(&self, word: &str, directory: &str) -> Vec<&'t str> {
         let word = super::known_part(word);
         if word.contains(super::GLOB) {
             let (start, end) = ends_of(word);
@@ -162,7 +162,7 @@ impl<'t> SourceTree<'t> {
     }
 
     fn has(&self, word: &str, directory: &str) -> bool {
-        !self.named(word, directory).is_empty()
+        !self.matching_files(word, directory).is_empty()
     }
 
     /// The sources that an object of this name is compiled from, by its name.
@@ -170,7 +170,7 @@ impl<'t> SourceTree<'t> {
         let stem = object.rsplit_once('.').map_or(object, |(stem, _)| stem);
         let sources = SOURCES
             .iter()
-            .map(|ending| self.named(&format!("{stem}.{ending}"), directory));
+            .map(|ending| self.matching_files(&format!("{stem}.{ending}"), directory));
         sources.flatten().collect()
     }
 
@@ -371,7 +371,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             let directory = list.rsplit_once('/').map_or("", |(directory, _)| directory);
             for words in calls_of(text, "add_library") {
                 let sources = words.iter().skip(1);
-                let sources = sources.flat_map(|word| self.tree.named(word, directory));
+                let sources = sources.flat_map(|word| self.tree.matching_files(word, directory));
                 self.libraries
                     .extend(sources.filter_map(|path| path.parse::<RepoPath>().ok()));
             }
@@ -381,7 +381,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
                 };
                 let sources = sources
                     .iter()
-                    .flat_map(|word| self.tree.named(word, directory));
+                    .flat_map(|word| self.tree.matching_files(word, directory));
                 let sources = sources.filter_map(|path| path.parse::<RepoPath>().ok());
                 let is_test = tests.iter().chain(&found).any(|word| word.contains(target));
                 if is_test && !installed.contains(*target) {
@@ -445,7 +445,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             if step.is_package && !is_source(input) {
                 add(self.tree.of_package(input, &step.directory));
             } else if is_source(input) {
-                add(self.tree.named(input, &step.directory));
+                add(self.tree.matching_files(input, &step.directory));
             } else {
                 objects.push(input);
             }
@@ -564,7 +564,7 @@ impl<R: FnMut(&RepoPath) -> Option<Vec<u8>>> Judge<'_, R> {
             let names = text
                 .lines()
                 .filter_map(|line| included_by(path.as_str(), line));
-            for name in names.flat_map(|name| self.tree.named(&name, directory)) {
+            for name in names.flat_map(|name| self.tree.matching_files(&name, directory)) {
                 let Ok(path) = name.parse::<RepoPath>() else {
                     continue;
                 };

@@ -85,10 +85,13 @@ async fn too_many_files_are_refused_unread() {
         max_files: 5,
         ..Policy::for_roots(vec![PathPrefix::ALL])
     };
-    let again = judge_diff(&git, &nowhere, &policy, diff.as_bytes())
+    let second_patch_verdict = judge_diff(&git, &nowhere, &policy, diff.as_bytes())
         .await
         .unwrap();
-    assert_eq!(codes(&again.verdict), ["patch-too-many-files"]);
+    assert_eq!(
+        codes(&second_patch_verdict.verdict),
+        ["patch-too-many-files"]
+    );
 }
 
 #[tokio::test]
@@ -184,10 +187,10 @@ async fn files_that_control_git_must_be_named() {
         .unwrap();
         assert_eq!(codes(&refused.verdict), ["patch-guarded-place"], "{path}");
         assert!(refused.change.is_none());
-        let again = judge_diff(&git, &base, &named, diff.as_bytes())
+        let second_patch_verdict = judge_diff(&git, &base, &named, diff.as_bytes())
             .await
             .unwrap();
-        assert!(again.change.is_some(), "{path}");
+        assert!(second_patch_verdict.change.is_some(), "{path}");
     }
     let free = Policy::for_roots(vec![PathPrefix::ALL]);
     assert_eq!(

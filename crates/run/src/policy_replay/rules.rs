@@ -17,7 +17,7 @@ pub(super) fn patch_rules(attempt: &AttemptDocuments, policy: &ReplayPolicy) -> 
     let Some(Ok(patch)) = attempt.patch.as_deref().map(parse) else {
         let reason = "the patch is missing or cannot be parsed";
         return [files, lines]
-            .map(|setting| RuleResult::unknown(setting, reason))
+            .map(|setting| RuleResult::unknown_setting(setting, reason))
             .to_vec();
     };
     let has_copies = patch
@@ -39,7 +39,7 @@ pub(super) fn patch_rules(attempt: &AttemptDocuments, policy: &ReplayPolicy) -> 
             "files are touched",
         ),
         match added_lines_rule.answer {
-            RuleAnswer::Passes if has_copies => RuleResult::unknown(
+            RuleAnswer::Passes if has_copies => RuleResult::unknown_setting(
                 lines,
                 "the patch copies files, whose lines it does not show",
             ),
@@ -128,7 +128,7 @@ pub(super) fn sandbox_rule(report: &VerifyReport, required: Strength) -> RuleRes
         Strength::Required => {}
     }
     if report.isolation.len() < report.results_from.len() || report.isolation.is_empty() {
-        return RuleResult::unknown(setting, "the isolation of a gate is not recorded");
+        return RuleResult::unknown_setting(setting, "the isolation of a gate is not recorded");
     }
     let weak = report
         .isolation
@@ -148,7 +148,7 @@ pub(super) fn broken_change_rule(report: &VerifyReport, policy: BrokenPolicy) ->
     match (&report.broken_change, policy) {
         (_, BrokenPolicy::Off | BrokenPolicy::Report) => RuleResult::passes(setting),
         (None, BrokenPolicy::Required | BrokenPolicy::Strict) => {
-            RuleResult::unknown(setting, "the change was not broken on purpose")
+            RuleResult::unknown_setting(setting, "the change was not broken on purpose")
         }
         (Some(check), BrokenPolicy::Required | BrokenPolicy::Strict) => {
             let check = BrokenChange {
@@ -165,7 +165,7 @@ pub(super) fn second_world_rule(report: &VerifyReport, policy: WorldPolicy) -> R
     match (&report.second_world, policy) {
         (_, WorldPolicy::Off | WorldPolicy::Advisory) => RuleResult::passes(setting),
         (None, WorldPolicy::Required) => {
-            RuleResult::unknown(setting, "the gates did not run in a second world")
+            RuleResult::unknown_setting(setting, "the gates did not run in a second world")
         }
         (Some(check), WorldPolicy::Required) => {
             let check = SecondWorld {
@@ -182,7 +182,7 @@ pub(super) fn results_rule(report: &VerifyReport, policy: ResultsPolicy) -> Rule
     let is_outside = |from: ResultsFrom| from == ResultsFrom::RunnerProcess;
     match policy {
         ResultsPolicy::Off => RuleResult::passes(setting),
-        ResultsPolicy::Required if report.results_from.is_empty() => RuleResult::unknown(
+        ResultsPolicy::Required if report.results_from.is_empty() => RuleResult::unknown_setting(
             setting,
             "the process that decided the results is not recorded",
         ),
@@ -205,7 +205,7 @@ pub(super) fn strength_rule(report: &VerifyReport, required: u64) -> RuleResult 
             measured.required = required;
             RuleResult::of_verdict(setting, &judge_strength(&measured))
         }
-        Some(_) | None => RuleResult::unknown(setting, "the strength was not measured"),
+        Some(_) | None => RuleResult::unknown_setting(setting, "the strength was not measured"),
     }
 }
 
@@ -214,7 +214,7 @@ pub(super) fn objections_rule(report: &VerifyReport, policy: ObjectionPolicy) ->
     match (&report.objections, policy) {
         (_, ObjectionPolicy::Off | ObjectionPolicy::Advisory) => RuleResult::passes(setting),
         (None, ObjectionPolicy::Blocking) => {
-            RuleResult::unknown(setting, "no objections were requested")
+            RuleResult::unknown_setting(setting, "no objections were requested")
         }
         (Some(check), ObjectionPolicy::Blocking) => {
             let check = Objections {
@@ -231,7 +231,7 @@ pub(super) fn held_out_rule(places: usize) -> RuleResult {
     let setting = "run.held_out";
     match places {
         0 => RuleResult::passes(setting),
-        _ => RuleResult::unknown(setting, "held-out tests would have to run"),
+        _ => RuleResult::unknown_setting(setting, "held-out tests would have to run"),
     }
 }
 
@@ -262,7 +262,7 @@ pub(super) fn gate_rule(
             true => "a gate with this name ran, but was not configured",
             false => "this gate did not run",
         };
-        return RuleResult::unknown(&setting, reason);
+        return RuleResult::unknown_setting(&setting, reason);
     };
     let differences = [
         ("with another command", recorded.command != *command),
@@ -281,7 +281,10 @@ pub(super) fn gate_rule(
         .collect();
     match different.is_empty() {
         true => RuleResult::passes(&setting),
-        false => RuleResult::unknown(&setting, &format!("this gate ran {}", different.join(", "))),
+        false => RuleResult::unknown_setting(
+            &setting,
+            &format!("this gate ran {}", different.join(", ")),
+        ),
     }
 }
 

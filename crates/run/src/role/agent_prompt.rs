@@ -19,22 +19,22 @@ pub(crate) fn messages(
     brief: Option<&FixBrief>,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
-        .ours("Goal: ")
+        .fixed_text("Goal: ")
         .operator(&plan.goal)
-        .ours(
+        .fixed_text(
             "\n\nYou work in a copy of the repository, without a network. When you end, a program takes the difference of the files to \
              the commit that is checked out, judges it and runs the checks. Make the smallest change that reaches the goal. \
              Commits, branches and ignored files are dropped. Nobody answers questions.\n",
         );
     for gate in baseline.iter().filter(|gate| !gate.passed) {
-        prompt = prompt.ours("\nThis check fails now:\n").untrusted(
+        prompt = prompt.fixed_text("\nThis check fails now:\n").untrusted(
             &format!("output of {}", gate.id),
             &Untrusted::new(gate.excerpt.clone()),
         );
     }
     if let Some(brief) = brief {
         prompt = prompt
-            .ours(
+            .fixed_text(
                 "\nAn earlier change was refused. If it applies, it is in the files: repair it.\n",
             )
             .untrusted(
@@ -49,32 +49,32 @@ pub(crate) fn messages(
             prompt = prompt.untrusted("what the checks printed", &printed);
         }
     }
-    prompt = prompt.ours("\nThe checks:\n");
+    prompt = prompt.fixed_text("\nThe checks:\n");
     for gate in &record.settings.gates {
         prompt = prompt
             .operator(&gate.command_line().escape_debug().to_string())
-            .ours("\n");
+            .fixed_text("\n");
     }
-    prompt = prompt.ours("\nYou may change these files and no others:\n");
+    prompt = prompt.fixed_text("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
         prompt = prompt
             .operator(&scope.to_string().escape_debug().to_string())
-            .ours("\n");
+            .fixed_text("\n");
     }
     for scope in &plan.scope_sources {
         prompt = prompt
             .operator(&scope.to_string().escape_debug().to_string())
-            .ours(" (sources)\n");
+            .fixed_text(" (sources)\n");
     }
     prompt = prompt
-        .ours("At most ")
+        .fixed_text("At most ")
         .number(record.settings.patch.max_files)
-        .ours(" files, and at most ")
+        .fixed_text(" files, and at most ")
         .number(record.settings.patch.max_added_lines)
-        .ours(
+        .fixed_text(
             " added lines. Tests, settings of builds and pipelines, and lock files stay as they are unless they are listed.\n\n",
         )
-        .ours(DECLINED_FORM)
-        .ours("Write those lines to the file CRUCIBLE_CANNOT.md at the top of the repository, and change nothing else.\n");
+        .fixed_text(DECLINED_FORM)
+        .fixed_text("Write those lines to the file CRUCIBLE_CANNOT.md at the top of the repository, and change nothing else.\n");
     vec![Message::user(prompt.build())]
 }

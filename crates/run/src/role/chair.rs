@@ -87,7 +87,7 @@ pub(crate) struct OmittedFiles {
 impl OmittedFiles {
     /// Removes the files that a request names.
     #[must_use]
-    pub(crate) fn without(mut self, request: &FileRequest) -> Self {
+    pub(crate) fn without_file(mut self, request: &FileRequest) -> Self {
         let requested: HashSet<&str> = request
             .needs
             .iter()
@@ -378,8 +378,8 @@ fn draft_on(
         }
         EditFormat::UnifiedDiff => true,
     };
-    let there: HashSet<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
-    let is_there = |path: &RepoPath| there.contains(path);
+    let current_paths: HashSet<&RepoPath> = tracked.iter().map(|(path, _)| path).collect();
+    let is_there = |path: &RepoPath| current_paths.contains(path);
     let is_unseen = |path: &RepoPath| {
         pack.omitted.iter().any(|row| row.path == path.as_str())
             || shown(path).is_some_and(|file| file.truncated)

@@ -44,7 +44,7 @@ pub(crate) fn choose(
     pack: &ContextPack,
     was_cut: bool,
 ) -> ChosenFormat {
-    let wanted = settings.edit_format;
+    let requested = settings.edit_format;
     let files = in_scope(plan, pack);
     let bytes: u64 = files.iter().map(|file| file.content.len() as u64).sum();
     let tokens = max_tokens(settings);
@@ -54,9 +54,9 @@ pub(crate) fn choose(
     let fits = needed <= tokens || bytes / BYTES_PER_TOKEN <= tokens.min(LEAST_TOKENS);
     let is_whole = |file: &PackedFile| !file.truncated && file.ranges.is_empty();
     let all_whole = files.iter().all(|file| is_whole(file));
-    if wanted != EditFormat::WholeFile || files.is_empty() || (fits && all_whole && !was_cut) {
+    if requested != EditFormat::WholeFile || files.is_empty() || (fits && all_whole && !was_cut) {
         return ChosenFormat {
-            format: wanted,
+            format: requested,
             too_large: None,
         };
     }
@@ -113,13 +113,13 @@ mod tests {
     use crate::gatekeeper::tests::record;
 
     fn chosen(
-        wanted: EditFormat,
+        expected: EditFormat,
         tokens: Option<u64>,
         files: &[(&str, &str)],
         was_cut: bool,
     ) -> ChosenFormat {
         let mut settings = record(Path::new("/r"), &[]).settings;
-        settings.edit_format = wanted;
+        settings.edit_format = expected;
         settings
             .parameters
             .extend(tokens.map(|tokens| ("max_tokens".to_owned(), tokens.into())));
@@ -148,8 +148,9 @@ mod tests {
         let python = "def a():\n    return 1\n\n\n".repeat(1_500);
         let text = "a line of a document\n".repeat(1_500);
         let large = [("src/a.py", python.as_str())];
-        let format =
-            |wanted, tokens, files: &[(&str, &str)]| chosen(wanted, tokens, files, false).format;
+        let format = |expected, tokens, files: &[(&str, &str)]| {
+            chosen(expected, tokens, files, false).format
+        };
         assert_eq!(
             format(
                 WholeFile,
@@ -208,7 +209,7 @@ mod tests {
     #[test]
     fn truncated_answer_changes_format() {
         let file = [("src/a.py", "def a():\n    return 1\n")];
-        let format = |wanted, was_cut| chosen(wanted, Some(4096), &file, was_cut).format;
+        let format = |expected, was_cut| chosen(expected, Some(4096), &file, was_cut).format;
         assert_eq!(format(EditFormat::WholeFile, true), EditFormat::Definitions);
         assert_eq!(
             format(EditFormat::SearchReplace, true),

@@ -43,20 +43,20 @@ pub(crate) fn objections_question(
     patch: &str,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
-        .ours("Goal of a change of source code: ")
+        .fixed_text("Goal of a change of source code: ")
         .operator(goal)
-        .ours("\n\nThe change below passed its checks. Look for a case in which it contradicts the goal or the documentation, and write a test that \
+        .fixed_text("\n\nThe change below passed its checks. Look for a case in which it contradicts the goal or the documentation, and write a test that \
                fails on the change for this reason. A program reads your answer, runs the test and judges it. Raise no objection that you \
                cannot support with a sentence.\n\nThe checks:\n");
     for gate in gates {
-        prompt = prompt.operator(&gate.command_line()).ours("\n");
+        prompt = prompt.operator(&gate.command_line()).fixed_text("\n");
     }
-    prompt = add_pack_files(prompt.ours("\nThe files before the change:\n"), pack);
+    prompt = add_pack_files(prompt.fixed_text("\nThe files before the change:\n"), pack);
     let prompt = prompt
-        .ours("\nThe change:\n")
+        .fixed_text("\nThe change:\n")
         .untrusted("the change", &Untrusted::new(patch))
-        .ours("\nAnswer:\n")
-        .ours(OBJECTIONS_FORM);
+        .fixed_text("\nAnswer:\n")
+        .fixed_text(OBJECTIONS_FORM);
     vec![Message::user(prompt.build())]
 }
 
@@ -107,17 +107,17 @@ pub(crate) struct ExpectationPrompt<'d> {
 pub(crate) fn expectation_question(derivation: &ExpectationPrompt<'_>) -> Vec<Message> {
     let signatures = Untrusted::new(derivation.signatures.join("\n"));
     let prompt = PromptBuilder::new()
-        .ours("One sentence describes a program, and one test of it lacks its expected value. Derive the value from the sentence alone; do not guess \
+        .fixed_text("One sentence describes a program, and one test of it lacks its expected value. Derive the value from the sentence alone; do not guess \
                how the program is written. A program compares your answer with that of another author.\n\n")
         .untrusted("the sentence", &Untrusted::new(derivation.sentence))
-        .ours("\nPublic functions:\n")
+        .fixed_text("\nPublic functions:\n")
         .untrusted("functions", &signatures)
-        .ours("\nThe test, with ")
-        .ours(EXPECTED_BLANK)
-        .ours(" in the place of the value:\n")
+        .fixed_text("\nThe test, with ")
+        .fixed_text(EXPECTED_BLANK)
+        .fixed_text(" in the place of the value:\n")
         .untrusted(derivation.path.extension().unwrap_or_default(), &Untrusted::new(derivation.blanked))
-        .ours("\nAnswer:\n")
-        .ours(EXPECTATION_FORM)
+        .fixed_text("\nAnswer:\n")
+        .fixed_text(EXPECTATION_FORM)
         .build();
     vec![Message::user(prompt)]
 }

@@ -61,7 +61,7 @@ pub(crate) fn messages(
 
 fn system() -> PromptText {
     PromptBuilder::new()
-        .ours(
+        .fixed_text(
             "You change source code. A program applies your answer to a copy of the repository and runs its tests. Make the \
              smallest change that reaches the goal, and keep everything else exactly as it is.\n",
         )
@@ -85,11 +85,11 @@ fn user(
         |file: &&PackedFile| file.path.parse().is_ok_and(|path| plan.may_change(&path));
     let (editable, others): (Vec<&PackedFile>, Vec<&PackedFile>) = others.partition(may_change);
     let mut prompt = PromptBuilder::new()
-        .ours("Goal: ")
+        .fixed_text("Goal: ")
         .operator(&plan.goal)
-        .ours("\n");
+        .fixed_text("\n");
     for gate in baseline.iter().filter(|gate| !gate.passed) {
-        prompt = prompt.ours("\nThis check fails now:\n").untrusted(
+        prompt = prompt.fixed_text("\nThis check fails now:\n").untrusted(
             &format!("output of {}", gate.id),
             &Untrusted::new(gate.excerpt.clone()),
         );
@@ -106,8 +106,8 @@ fn user(
     ];
     for (mut heading, files) in groups {
         for file in files {
-            let shown = Untrusted::new(file.shown().into_owned());
-            prompt = prompt.ours(heading).untrusted(&file.path, &shown);
+            let text = Untrusted::new(file.readable_text().into_owned());
+            prompt = prompt.fixed_text(heading).untrusted(&file.path, &text);
             heading = "";
         }
     }
@@ -116,9 +116,12 @@ fn user(
     let (last, first): (Vec<&PackedFile>, Vec<&PackedFile>) = mine
         .iter()
         .partition(|file| target == Some(file.path.as_str()));
-    prompt = prompt.ours("\nThe files that you may change, as they are now:\n");
+    prompt = prompt.fixed_text("\nThe files that you may change, as they are now:\n");
     for file in first.into_iter().chain(last) {
-        prompt = prompt.untrusted(&file.path, &Untrusted::new(file.shown().into_owned()));
+        prompt = prompt.untrusted(
+            &file.path,
+            &Untrusted::new(file.readable_text().into_owned()),
+        );
     }
     answer_form(prompt, format, plan, &mine, brief, requests).build()
 }
@@ -150,8 +153,9 @@ fn refused(mut prompt: PromptBuilder, brief: &FixBrief) -> PromptBuilder {
     if brief.reasons == brief.malformed {
         return prompt;
     }
-    prompt = prompt
-        .ours("\nAn earlier change did not reach the goal; the files below are without it.\n");
+    prompt = prompt.fixed_text(
+        "\nAn earlier change did not reach the goal; the files below are without it.\n",
+    );
     if !brief.patch.is_empty() {
         prompt = prompt.untrusted("the earlier change", &Untrusted::new(brief.patch.clone()));
     }
@@ -166,9 +170,9 @@ fn refused(mut prompt: PromptBuilder, brief: &FixBrief) -> PromptBuilder {
         );
     }
     if brief.test_places.is_empty() {
-        return prompt.ours("\nMake another change that avoids this.\n");
+        return prompt.fixed_text("\nMake another change that avoids this.\n");
     }
-    prompt = prompt.ours(
+    prompt = prompt.fixed_text(
         "\nIf a failing test is about the goal, make another change that turns it green. If none is, make the change again, and \
          add a test that fails without it. The test may be in a new file, or at the end of a file of \
          tests; existing tests stay as they are. Tests may be added in:\n",
@@ -176,7 +180,7 @@ fn refused(mut prompt: PromptBuilder, brief: &FixBrief) -> PromptBuilder {
     for place in &brief.test_places {
         prompt = prompt
             .operator(&place.escape_debug().to_string())
-            .ours("\n");
+            .fixed_text("\n");
     }
     prompt
 }
@@ -186,16 +190,16 @@ fn more_files(mut prompt: PromptBuilder, requests: &FileRequestStatus) -> Prompt
     if !requests.answered.is_empty() {
         let answered = Untrusted::new(requests.answered.join("\n"));
         prompt = prompt
-            .ours("\nYou asked for more files:\n")
+            .fixed_text("\nYou asked for more files:\n")
             .untrusted("what came of it", &answered);
     }
     if requests.remaining > 0 {
         prompt = prompt
-            .ours("\nIf a file is missing that you must see, answer only with at most ")
+            .fixed_text("\nIf a file is missing that you must see, answer only with at most ")
             .number(MAX_LINES as u64)
-            .ours(" lines like `NEED: path/of/file`, `NEED: path/of/file:10-80` or `SEARCH: words in it`. Such answers left: ")
+            .fixed_text(" lines like `NEED: path/of/file`, `NEED: path/of/file:10-80` or `SEARCH: words in it`. Such answers left: ")
             .number(requests.remaining)
-            .ours(". What you may change stays the same.\n");
+            .fixed_text(". What you may change stays the same.\n");
     }
     prompt
 }
@@ -209,11 +213,11 @@ fn answer_form(
     brief: Option<&FixBrief>,
     requests: &FileRequestStatus,
 ) -> PromptBuilder {
-    prompt = prompt.ours("\nYou may change these files and no others:\n");
+    prompt = prompt.fixed_text("\nYou may change these files and no others:\n");
     for scope in &plan.scope_allow {
         prompt = prompt
             .operator(&scope.to_string().escape_debug().to_string())
-            .ours("\n");
+            .fixed_text("\n");
     }
     let ending = match requests.remaining {
         0 => " (any source there)\n",
@@ -222,18 +226,18 @@ fn answer_form(
     for place in &plan.scope_sources {
         prompt = prompt
             .operator(&place.to_string().escape_debug().to_string())
-            .ours(ending);
+            .fixed_text(ending);
     }
     if !plan.names.iter().any(is_test_path) {
-        prompt = prompt.ours("Leave existing tests as they are.\n");
+        prompt = prompt.fixed_text("Leave existing tests as they are.\n");
     }
-    prompt = prompt.ours(DECLINED_FORM);
+    prompt = prompt.fixed_text(DECLINED_FORM);
     prompt = more_files(prompt, requests);
     // Small models forget what stands before the files.
     prompt = prompt
-        .ours("\nThe goal again: ")
+        .fixed_text("\nThe goal again: ")
         .operator(&plan.goal)
-        .ours("\n");
+        .fixed_text("\n");
     let first = match (target(mine, brief), plan.scope_allow.first()) {
         (Some(path), _) => path.to_owned(),
         (None, Some(scope)) => scope.to_string().escape_debug().to_string(),
@@ -241,56 +245,56 @@ fn answer_form(
     };
     prompt = match format {
         EditFormat::WholeFile => prompt
-            .ours("\nHow to answer: first say in two or three sentences what the code does wrong and how it must change, for every \
+            .fixed_text("\nHow to answer: first say in two or three sentences what the code does wrong and how it must change, for every \
                    part of the goal. Then, for each file that you change, one line with its name and its complete new content, every \
                    function included, in one fenced code block. Abbreviate nothing.\n\nFILE: ")
             .operator(&first)
-            .ours("\n```\nthe complete new content\n```\n"),
+            .fixed_text("\n```\nthe complete new content\n```\n"),
         EditFormat::SearchReplace => prompt
-            .ours("\nHow to answer: for each place that you change, one block. Its upper half holds a few lines exactly as they stand \
+            .fixed_text("\nHow to answer: for each place that you change, one block. Its upper half holds a few lines exactly as they stand \
                    in the file, enough of them to stand there only once; its lower half holds the lines that take their \
                    place.\n\nFILE: ")
             .operator(&first)
-            .ours("\n<<<<<<< SEARCH\nlines as they are now\n=======\nlines as they are to be\n>>>>>>> REPLACE\n"),
+            .fixed_text("\n<<<<<<< SEARCH\nlines as they are now\n=======\nlines as they are to be\n>>>>>>> REPLACE\n"),
         EditFormat::Definitions => prompt
-            .ours("\nHow to answer: for each file that you change, one line with its name and then one fenced code block with only the \
+            .fixed_text("\nHow to answer: for each file that you change, one line with its name and then one fenced code block with only the \
                    functions or types that you change or add, each complete from its first line to its last. Leave out \
                    everything else of the file. Write a method below the line of its class. To delete one, write a line like \
                    `DELETE: its_name` or `DELETE: Class.method` below the file's name, outside of the block.\n\nFILE: ")
             .operator(&first)
-            .ours("\n```\nthe changed function, complete\n```\n"),
+            .fixed_text("\n```\nthe changed function, complete\n```\n"),
         EditFormat::UnifiedDiff => prompt
-            .ours("\nHow to answer: with one unified diff in git's format and nothing else, with three unchanged lines around each \
+            .fixed_text("\nHow to answer: with one unified diff in git's format and nothing else, with three unchanged lines around each \
                    change.\n\ndiff --git a/")
             .operator(&first)
-            .ours(" b/")
+            .fixed_text(" b/")
             .operator(&first)
-            .ours("\n--- a/")
+            .fixed_text("\n--- a/")
             .operator(&first)
-            .ours("\n+++ b/")
+            .fixed_text("\n+++ b/")
             .operator(&first)
-            .ours("\n@@ -1,3 +1,3 @@\n unchanged line\n-line as it is now\n+line as it is to be\n unchanged line\n"),
+            .fixed_text("\n@@ -1,3 +1,3 @@\n unchanged line\n-line as it is now\n+line as it is to be\n unchanged line\n"),
     };
-    let whole = if format == EditFormat::Definitions {
+    let all_lines = if format == EditFormat::Definitions {
         without_definitions(mine)
     } else {
         Vec::new()
     };
-    if !whole.is_empty() {
+    if !all_lines.is_empty() {
         prompt = prompt
-            .ours("\nOf these files give the complete new content instead:\n")
-            .untrusted("files to give whole", &Untrusted::new(whole.join("\n")));
+            .fixed_text("\nOf these files give the complete new content instead:\n")
+            .untrusted("files to give whole", &Untrusted::new(all_lines.join("\n")));
     }
     if let Some(brief) = brief.filter(|brief| !brief.malformed.is_empty()) {
         prompt = prompt
-            .ours("\nYour last answer could not be used, because of its form:\n")
+            .fixed_text("\nYour last answer could not be used, because of its form:\n")
             .untrusted(
                 "what is wrong with it",
                 &Untrusted::new(brief.malformed.join("\n")),
             );
         if let Some(example) = mine.iter().find_map(|file| example(format, file)) {
             prompt = prompt
-                .ours("Answer in this form. The example changes nothing yet; yours holds your change:\n")
+                .fixed_text("Answer in this form. The example changes nothing yet; yours holds your change:\n")
                 .untrusted("example", &Untrusted::new(example));
         }
     }
@@ -514,9 +518,9 @@ mod tests {
             );
             let text = prompt.as_str();
             let (_, example) = text.rsplit_once("FILE: ").unwrap();
-            let (_, shown) = text.rsplit_once("<<<DATA \"").unwrap();
+            let (_, content) = text.rsplit_once("<<<DATA \"").unwrap();
             let path = example.lines().next().unwrap().to_owned();
-            assert!(shown.starts_with(&path), "{text}");
+            assert!(content.starts_with(&path), "{text}");
             path
         };
         assert_eq!(named(&[]), "src/join.c");
@@ -542,7 +546,7 @@ mod tests {
             malformed,
             ..brief()
         };
-        for (format, shown) in [
+        for (format, text) in [
             (EditFormat::WholeFile, "FILE: src/a.py\n```\nimport math\n"),
             (
                 EditFormat::SearchReplace,
@@ -576,18 +580,13 @@ mod tests {
                     "could not be used",
                     "answer-no-edit",
                     "Answer in this form",
-                    shown,
+                    text,
                 ],
             );
             assert!(!prompt_for(&only).contains("An earlier change"));
             in_order(
                 &prompt_for(&also),
-                &[
-                    "An earlier change",
-                    "two failed",
-                    "could not be used",
-                    shown,
-                ],
+                &["An earlier change", "two failed", "could not be used", text],
             );
         }
         // A file of which no line shows a form gives no example.

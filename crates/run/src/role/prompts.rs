@@ -47,19 +47,21 @@ pub(crate) fn files_question(
     brief: Option<&FixBrief>,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
-        .ours("Goal of a change of source code: ")
+        .fixed_text("Goal of a change of source code: ")
         .operator(&record.goal)
-        .ours("\n\nSay which files have to be read to reach it. A program reads your answer.\n");
+        .fixed_text(
+            "\n\nSay which files have to be read to reach it. A program reads your answer.\n",
+        );
     prompt = add_failing_gates(prompt, &analysis.baseline);
-    prompt = listing.shown(prompt.ours("\n"));
+    prompt = listing.add_to(prompt.fixed_text("\n"));
     prompt = refused(prompt, brief);
     let prompt = prompt
-        .ours("\nBudget: max_files=")
+        .fixed_text("\nBudget: max_files=")
         .number(record.settings.max_files)
-        .ours(" max_total_bytes=")
+        .fixed_text(" max_total_bytes=")
         .number(record.settings.max_total_bytes)
-        .ours("\n\nAnswer:\n")
-        .ours(FILE_REQUEST_FORM);
+        .fixed_text("\n\nAnswer:\n")
+        .fixed_text(FILE_REQUEST_FORM);
     vec![Message::user(prompt.build())]
 }
 
@@ -80,7 +82,7 @@ pub(crate) fn read_files(
     })?;
     let mut verdict = Verdict::default();
     let settings = &record.settings;
-    for (what, wanted, most) in [
+    for (what, requested, most) in [
         ("max_files", request.budget.max_files.0, settings.max_files),
         (
             "max_total_bytes",
@@ -88,11 +90,11 @@ pub(crate) fn read_files(
             settings.max_total_bytes,
         ),
     ] {
-        if wanted == 0 || wanted > most {
+        if requested == 0 || requested > most {
             let hint = format!("The budget's {what} is from 1 to {most}.");
             verdict.push(Finding::error(
                 OVER_BUDGET,
-                format!("{what}={wanted}"),
+                format!("{what}={requested}"),
                 hint,
             ));
         }
@@ -164,13 +166,13 @@ pub(crate) fn plan_question(
     brief: Option<&FixBrief>,
 ) -> Vec<Message> {
     let mut prompt = PromptBuilder::new()
-        .ours("Goal of a change of source code: ")
+        .fixed_text("Goal of a change of source code: ")
         .operator(&record.goal)
-        .ours("\n\nSay where the change may go. A program reads your answer; another author writes the change.\n");
+        .fixed_text("\n\nSay where the change may go. A program reads your answer; another author writes the change.\n");
     prompt = add_failing_gates(prompt, &analysis.baseline);
-    prompt = add_pack_files(prompt.ours("\n"), pack);
+    prompt = add_pack_files(prompt.fixed_text("\n"), pack);
     prompt = refused(prompt, brief);
-    let prompt = prompt.ours("\nAnswer:\n").ours(PLAN_FORM);
+    let prompt = prompt.fixed_text("\nAnswer:\n").fixed_text(PLAN_FORM);
     vec![Message::user(prompt.build())]
 }
 
@@ -190,7 +192,7 @@ pub(crate) fn read_plan(
         verdict.push(Finding::error(NO_PLAN, key, "Write this line once."));
     }
     let fixed = by_code.render();
-    let ours = key_lines::read(&fixed);
+    let own_key_lines = key_lines::read(&fixed);
     for key in [
         "Scope-Sources",
         "Names",
@@ -203,7 +205,7 @@ pub(crate) fn read_plan(
         "Results",
     ] {
         let stated = lines.values.get(key);
-        if stated.is_some_and(|stated| ours.values.get(key) != Some(stated)) {
+        if stated.is_some_and(|stated| own_key_lines.values.get(key) != Some(stated)) {
             verdict.push(Finding::error(
                 NOT_YOURS,
                 key,
@@ -308,13 +310,15 @@ pub(crate) fn review_question(
         _ => "whether it can reach the goal within its scope and without touching what it must not",
     };
     let prompt = PromptBuilder::new()
-        .ours("Goal of a change of source code: ")
+        .fixed_text("Goal of a change of source code: ")
         .operator(&record.goal)
-        .ours("\n\nReview the plan of the change: ")
-        .ours(duty)
-        .ours(". A program reads your answer.\n\n");
+        .fixed_text("\n\nReview the plan of the change: ")
+        .fixed_text(duty)
+        .fixed_text(". A program reads your answer.\n\n");
     let prompt = add_pack_files(prompt, pack).untrusted("PLAN.md", &Untrusted::new(plan.render()));
-    let prompt = refused(prompt, brief).ours("\nAnswer:\n").ours(REVIEW_FORM);
+    let prompt = refused(prompt, brief)
+        .fixed_text("\nAnswer:\n")
+        .fixed_text(REVIEW_FORM);
     vec![Message::user(prompt.build())]
 }
 
@@ -339,7 +343,10 @@ pub(crate) fn read_review(
         Some("BLOCK") => ReviewVerdict::Block,
         _ => return Err(unclear()),
     };
-    let (mut blocking, mut required) = (below(text, TITLES[0]), below(text, TITLES[1]));
+    let (mut blocking, mut required) = (
+        section_lines(text, TITLES[0]),
+        section_lines(text, TITLES[1]),
+    );
     match verdict {
         // An approval with reasons against it is none.
         ReviewVerdict::Approve if !blocking.is_empty() => return Err(unclear()),
@@ -372,7 +379,7 @@ const TITLES: [&str; 3] = ["blocking reasons", "required fix/artifacts", "remark
 
 /// The lines below a title, whatever marks they begin with, up to the next title; a line that says "none" is left out. A
 /// title is found whatever its case and whatever marks are around it: what is against a plan must not be overlooked.
-fn below(text: &str, wanted: &str) -> Vec<String> {
+fn section_lines(text: &str, requested: &str) -> Vec<String> {
     let mut items = Vec::new();
     let mut inside = false;
     for line in text.lines().map(str::trim) {
@@ -380,7 +387,7 @@ fn below(text: &str, wanted: &str) -> Vec<String> {
             .trim_matches(|c: char| matches!(c, '*' | '#' | '-' | '_' | ' '))
             .to_lowercase();
         if let Some(title) = TITLES.iter().find(|title| bare.starts_with(*title)) {
-            inside = *title == wanted;
+            inside = *title == requested;
             let rest = line.split_once(':').map_or("", |(_, rest)| rest);
             if inside {
                 items.push(rest);
@@ -422,7 +429,7 @@ fn shortened(item: &str) -> String {
 fn refused(prompt: PromptBuilder, brief: Option<&FixBrief>) -> PromptBuilder {
     let Some(brief) = brief else { return prompt };
     prompt
-        .ours("\nAn answer was refused; answer again without this fault:\n")
+        .fixed_text("\nAn answer was refused; answer again without this fault:\n")
         .untrusted(
             "why it was refused",
             &Untrusted::new(brief.reasons.join("\n")),
@@ -479,16 +486,19 @@ mod tests {
         let tracked = tracked(&["a.py", "b.py", "c.py"]);
         let record = record_of(&["b.py"]);
         let read = |answer: &Untrusted| read_files(answer, &record, &tracked);
-        let taken = read(&request(&["a.py", "b.py"], 5, 1000)).unwrap();
+        let file_request = read(&request(&["a.py", "b.py"], 5, 1000)).unwrap();
         assert_eq!(
-            taken
+            file_request
                 .needs
                 .iter()
                 .map(|need| need.path.as_str())
                 .collect::<Vec<_>>(),
             ["b.py", "a.py"]
         );
-        assert_eq!((taken.goal.as_str(), taken.budget.max_files.0), ("g", 5));
+        assert_eq!(
+            (file_request.goal.as_str(), file_request.budget.max_files.0),
+            ("g", 5)
+        );
         let doubled = read(&request(&["a.py", "a.py", "c.py"], 1, 1)).unwrap();
         assert_eq!(doubled.needs.len(), 3);
         assert_eq!(doubled.budget.max_total_bytes.0, 1000);

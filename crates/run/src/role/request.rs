@@ -63,13 +63,13 @@ impl MoreFiles {
                 .chars()
                 .take(MAX_LEN)
                 .collect();
-            let wanted = if is_file {
+            let requested = if is_file {
                 file(&argument)
             } else {
                 RequestItem::Search { words: argument }
             };
-            if !request.wanted.contains(&wanted) {
-                request.wanted.push(wanted);
+            if !request.wanted.contains(&requested) {
+                request.wanted.push(requested);
             }
         }
         (!request.wanted.is_empty()).then_some(request)

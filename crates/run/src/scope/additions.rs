@@ -79,7 +79,10 @@ pub(crate) fn additions(
         .files_in("")
         .filter(|path| is_of_every_change(path))
         .map(RepoPath::as_str);
-    let on_the_way: BTreeSet<&str> = sources.iter().flat_map(|path| above(path)).collect();
+    let on_the_way: BTreeSet<&str> = sources
+        .iter()
+        .flat_map(|path| parent_directories(path))
+        .collect();
     let of_packages = on_the_way.into_iter().flat_map(|place| {
         let pages = tree.files_in(place);
         pages
@@ -243,7 +246,7 @@ fn predicted_tests(path: &RepoPath, tree: &Tree<'_>) -> Vec<String> {
 }
 
 /// The directories on the way to a file, the top aside.
-fn above(path: &RepoPath) -> impl Iterator<Item = &str> {
+fn parent_directories(path: &RepoPath) -> impl Iterator<Item = &str> {
     std::iter::successors(path.as_str().rsplit_once('/'), |(directory, _)| {
         directory.rsplit_once('/')
     })

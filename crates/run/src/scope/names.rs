@@ -58,15 +58,15 @@ const DEPENDENCIES: [&str; 5] = [
 
 /// The sources that define each of these symbols. One that too many files define opens none of them.
 pub(super) fn files_defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> Vec<Vec<RepoPath>> {
-    let wanted: Vec<(&str, Vec<&str>)> = symbols
+    let requested: Vec<(&str, Vec<&str>)> = symbols
         .iter()
         .take(MAX_SYMBOLS)
         .filter_map(|symbol| Some((last_part(symbol)?, parts(symbol))))
         .collect();
-    if wanted.is_empty() {
+    if requested.is_empty() {
         return Vec::new();
     }
-    let mut found: Vec<Vec<(RepoPath, usize)>> = vec![Vec::new(); wanted.len()];
+    let mut found: Vec<Vec<(RepoPath, usize)>> = vec![Vec::new(); requested.len()];
     let mut read = 0;
     for path in tree
         .paths
@@ -79,11 +79,11 @@ pub(super) fn files_defining(symbols: &[&str], tree: &Tree<'_>, most: usize) -> 
         let text = tree.text(path);
         read += text.len();
         let holds = |symbol: &str| memmem::find(&text, symbol.as_bytes()).is_some();
-        if !wanted.iter().any(|(symbol, _)| holds(symbol)) {
+        if !requested.iter().any(|(symbol, _)| holds(symbol)) {
             continue;
         }
         let names = defined_names(path, &text);
-        for (at, (symbol, parts)) in wanted.iter().enumerate() {
+        for (at, (symbol, parts)) in requested.iter().enumerate() {
             if names.contains(*symbol) {
                 // `Parser.parse` is meant where `Parser` stands, too.
                 let owners = parts
@@ -128,9 +128,9 @@ pub(super) fn files_mentioning(name: &str, tree: &Tree<'_>) -> Vec<RepoPath> {
                 byte.is_ascii_alphanumeric() || *byte == b'_' || *byte == b'$' || !byte.is_ascii()
             })
         };
-        let stands = memmem::find_iter(&text, name.as_bytes())
+        let is_present = memmem::find_iter(&text, name.as_bytes())
             .any(|at| !is_part(at.checked_sub(1)) && !is_part(Some(at + name.len())));
-        if stands {
+        if is_present {
             found.push((*path).clone());
         }
     }
@@ -139,13 +139,13 @@ pub(super) fn files_mentioning(name: &str, tree: &Tree<'_>) -> Vec<RepoPath> {
 
 /// "Add a dependency on X" opens the manifest and its lock file.
 pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
-    let says = mentions.iter().any(|mention| {
+    let is_reported = mentions.iter().any(|mention| {
         is_one_of(&mention.word, &DEPENDENCIES)
             && mentions
                 .iter()
                 .any(|verb| verb.clause == mention.clause && is_one_of(&verb.word, &CHANGING))
     });
-    if !says {
+    if !is_reported {
         return;
     }
     let is_listing = |path: &RepoPath| {

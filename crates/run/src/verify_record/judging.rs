@@ -344,7 +344,7 @@ impl<'r> Judge<'r> {
         Some(Digest::compute(rejection_review(&outcome).as_bytes()))
     }
 
-    fn compare_copy(&mut self, copy: &str, says: Option<Digest>, original: &str) {
+    fn compare_copy(&mut self, copy: &str, digest: Option<Digest>, original: &str) {
         match self.file(copy) {
             FileRead::Missing => self.error(
                 FILE_MISSING,
@@ -352,7 +352,7 @@ impl<'r> Judge<'r> {
                 format!("it is missing; {original} has its content"),
             ),
             FileRead::Refused(why) => self.error(FILE_REFUSED, copy, why.clone()),
-            file if file.digest() == says => {}
+            file if file.digest() == digest => {}
             _ => self.error(COPY_EDITED, copy, format!("it differs from {original}")),
         }
     }
@@ -464,12 +464,12 @@ impl<'r> Judge<'r> {
         let Some(record) = &self.read.record else {
             return;
         };
-        let whole = RunReceipt::new(record, &self.read.events);
+        let full_run_receipt = RunReceipt::new(record, &self.read.events);
         let text = |receipt: &RunReceipt| {
             to_canonical_json(receipt).map(|text| [text, b"\n".to_vec()].concat())
         };
         self.compare_derived(layout::RECEIPT, RECEIPT_EDITED, ended, |bytes| {
-            let mut receipt = whole.clone();
+            let mut receipt = full_run_receipt.clone();
             if !ended && let Ok(present) = serde_json::from_slice::<RunReceipt>(bytes) {
                 receipt.phases.truncate(present.phases.len());
             }
@@ -484,14 +484,22 @@ impl<'r> Judge<'r> {
         ended: bool,
         fits: impl FnOnce(&[u8]) -> bool,
     ) {
-        let again = "derive it from the ledger again with `crucible run advance`";
+        let second_text = "derive it from the ledger again with `crucible run advance`";
         match self.file(path) {
             FileRead::Missing if !ended => {}
-            FileRead::Missing => self.error(FILE_MISSING, path, format!("it is missing; {again}")),
-            FileRead::Refused(why) => self.error(FILE_REFUSED, path, format!("{why}; {again}")),
+            FileRead::Missing => {
+                self.error(FILE_MISSING, path, format!("it is missing; {second_text}"))
+            }
+            FileRead::Refused(why) => {
+                self.error(FILE_REFUSED, path, format!("{why}; {second_text}"))
+            }
             FileRead::Bytes(bytes) if fits(bytes) => {}
             FileRead::Bytes(_) | FileRead::Hashed(_) | FileRead::TooLong => {
-                self.error(code, path, format!("it does not match the events; {again}"));
+                self.error(
+                    code,
+                    path,
+                    format!("it does not match the events; {second_text}"),
+                );
             }
         }
     }

@@ -126,7 +126,7 @@ impl RoleServers {
             "Verdict: APPROVE\n".to_owned(),
         ];
         answering(move |number| match chairs.get(number) {
-            Some(said) if self == Self::Chairs => Reply::Answer(said.clone()),
+            Some(message) if self == Self::Chairs => Reply::Answer(message.clone()),
             Some(_) if self == Self::Asks && number == 0 => {
                 Reply::Answer("NEED: README.md\nNEED: check.sh\n".to_owned())
             }
@@ -159,12 +159,12 @@ impl RoleServers {
             _ => GOOD_DIFF,
         };
         std::fs::write(dir.path(&owed.target), answer).unwrap();
-        let mut answered = std::fs::OpenOptions::new()
+        let mut file = std::fs::OpenOptions::new()
             .append(true)
             .create(true)
             .open(root.join(ANSWERED))
             .unwrap();
-        writeln!(answered, "{}", owed.prompt).unwrap();
+        writeln!(file, "{}", owed.prompt).unwrap();
         Ok(true)
     }
 }

@@ -199,15 +199,15 @@ impl Place {
 
     /// A copy of everything here.
     pub(crate) fn keep(&self) -> TempDir {
-        let kept = tempfile::tempdir_in(self.root.parent().unwrap()).unwrap();
-        copy_all(&self.root, kept.path());
-        kept
+        let stored_temp_dir = tempfile::tempdir_in(self.root.parent().unwrap()).unwrap();
+        copy_all(&self.root, stored_temp_dir.path());
+        stored_temp_dir
     }
 
     /// Makes everything here as it was kept.
-    pub(crate) fn restore(&self, kept: &TempDir) {
+    pub(crate) fn restore(&self, stored_temp_dir: &TempDir) {
         self.clear();
-        copy_all(kept.path(), &self.root);
+        copy_all(stored_temp_dir.path(), &self.root);
     }
 
     /// Removes all that lies here; a directory that something is mounted on is emptied and stays.
@@ -573,8 +573,8 @@ impl Place {
             RIGHT
         );
         self.git(&["fsck", "--strict"]);
-        let again = self.land().unwrap();
-        assert_eq!(again, landing);
+        let second_landing = self.land().unwrap();
+        assert_eq!(second_landing, landing);
         assert_eq!(self.git(&["rev-list", "--count", "--all"]), "2");
     }
 

@@ -183,16 +183,19 @@ fn with_small_disk(test: &str, disk: &str, part: Part) {
     {
         output = isolated("-rm");
     }
-    let said = format!(
+    let message = format!(
         "{}{}",
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     );
     assert!(
         output.status.success(),
-        "a mount namespace is needed here\n{said}"
+        "a mount namespace is needed here\n{message}"
     );
-    assert!(said.contains("full at event"), "nothing was tried\n{said}");
+    assert!(
+        message.contains("full at event"),
+        "nothing was tried\n{message}"
+    );
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn run_killed_at_creation_is_complete_or_absent() {
 fn kill_at_arbitrary_instants(seed: u64) {
     let begun = Instant::now();
     let reference = undisturbed(Script::Lands);
-    let whole = begun.elapsed();
+    let full_duration = begun.elapsed();
     let (place, model) = (Place::new(), reference.script.model());
     let untouched = place.repository();
     let mut state = seed;
@@ -227,7 +227,7 @@ fn kill_at_arbitrary_instants(seed: u64) {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        let most = whole.as_micros() as u64 / 8 * round;
+        let most = full_duration.as_micros() as u64 / 8 * round;
         let mut worker = worker::start(&place, &model.base_url(), Kill::Never);
         std::thread::sleep(Duration::from_micros((state >> 33) % most));
         worker.kill().unwrap();

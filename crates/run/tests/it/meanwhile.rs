@@ -102,10 +102,10 @@ fn run_directory_linked_into_repository_is_refused() {
         let (place, model) = (Place::new(), Script::Lands.model());
         let untouched = place.repository();
         let (runs, inside) = (place.runs(), place.repo().join("runs inside"));
-        let kept = inside.clone();
+        let stored_path = inside.clone();
         let moved = at(n, move || {
-            std::fs::rename(&runs, &kept).unwrap();
-            symlink(&kept, &runs).unwrap();
+            std::fs::rename(&runs, &stored_path).unwrap();
+            symlink(&stored_path, &runs).unwrap();
         });
         let outcome = place.drive(&model.base_url(), Until::Landed, moved);
         // Wherever it stopped: from here on nothing goes on, and nothing landed.
@@ -114,12 +114,12 @@ fn run_directory_linked_into_repository_is_refused() {
             outcome,
             Err(RunError::RunInsideRepository { .. } | RunError::RepositoryChanged { .. })
         ));
-        let again = place
+        let second_run_error = place
             .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
             .unwrap_err();
         assert!(
-            matches!(again, RunError::RunInsideRepository { .. }),
-            "{again}"
+            matches!(second_run_error, RunError::RunInsideRepository { .. }),
+            "{second_run_error}"
         );
         let again = place.land().unwrap_err();
         assert!(

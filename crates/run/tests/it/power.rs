@@ -253,12 +253,12 @@ fn edited_file_is_not_torn() {
     let (place, url, _model, paths) = verified();
     let dir = place.the_run();
     for path in &paths {
-        let whole = std::fs::read(dir.path(path)).unwrap();
-        let half = &whole[..whole.len() / 2];
-        let mut flipped = whole.clone();
-        flipped[whole.len() / 2] ^= 1;
-        let zeros_inside = [half, &b"\0"[..], &whole[half.len() + 1..]].concat();
-        let longer = [&whole[..], &b"\0"[..]].concat();
+        let full_content = std::fs::read(dir.path(path)).unwrap();
+        let half = &full_content[..full_content.len() / 2];
+        let mut flipped = full_content.clone();
+        flipped[full_content.len() / 2] ^= 1;
+        let zeros_inside = [half, &b"\0"[..], &full_content[half.len() + 1..]].concat();
+        let longer = [&full_content[..], &b"\0"[..]].concat();
         for edited in [
             flipped,
             zeros_inside,
@@ -289,7 +289,7 @@ fn edited_file_is_not_torn() {
                 "the edit is evidence and stays"
             );
         }
-        std::fs::write(dir.path(path), &whole).unwrap();
+        std::fs::write(dir.path(path), &full_content).unwrap();
     }
     place.land().unwrap();
 }
@@ -300,15 +300,15 @@ fn a_log_that_is_gone_is_refused() {
     let (place, url, _model, _) = verified();
     let dir = place.the_run();
     let log = "attempts/004/stdout.log";
-    let whole = std::fs::read(dir.path(log)).unwrap();
-    assert!(!whole.is_empty());
+    let full_content = std::fs::read(dir.path(log)).unwrap();
+    assert!(!full_content.is_empty());
     for fate in [Fate::Missing, Fate::Empty, Fate::Cut] {
-        fate.befalls(&dir.path(log), &whole);
+        fate.befalls(&dir.path(log), &full_content);
         place
             .drive(&url, Until::Advanced, Arc::new(Nothing))
             .unwrap_err();
         place.land().unwrap_err();
-        std::fs::write(dir.path(log), &whole).unwrap();
+        std::fs::write(dir.path(log), &full_content).unwrap();
     }
     place.land().unwrap();
 }

@@ -36,18 +36,18 @@ fn prompts_are_independent_of_place_and_time() {
     let far = scratch.path().join("a directory/with another, longer name");
     std::fs::create_dir_all(&far).unwrap();
     for script in [Script::Lands, Script::Fails] {
-        let (here, there) = (Place::new(), Place::new_in(&far));
+        let (here, current_place) = (Place::new(), Place::new_in(&far));
         let first = bodies(&ended(&here, script));
         // The next run has another second in its id and in every event.
         std::thread::sleep(Duration::from_millis(1100));
-        let second = bodies(&ended(&there, script));
+        let second = bodies(&ended(&current_place, script));
         assert_eq!(first.len(), script.attempts());
         assert_eq!(first, second);
-        here.story().assert_is(&there.story());
+        here.story().assert_is(&current_place.story());
         for body in first {
             for (what, of) in [
                 ("place", here.root()),
-                ("place", there.root()),
+                ("place", current_place.root()),
                 ("home", Path::new("/home/")),
             ] {
                 assert!(
@@ -67,7 +67,7 @@ fn replay_reproduces_every_artifact_offline() {
     ] {
         let place = Place::new();
         let model = ended(&place, script);
-        let (asked, events, repository) =
+        let (request_count, events, repository) =
             (model.requests().len(), place.events(), place.repository());
         let replayed = place.replay().unwrap();
         assert_eq!(replayed.different, Vec::<String>::new());
@@ -86,7 +86,7 @@ fn replay_reproduces_every_artifact_offline() {
         assert!(
             compared("artifacts/context_pack.json") && compared("artifacts/verify_report.json")
         );
-        assert_eq!(model.requests().len(), asked);
+        assert_eq!(model.requests().len(), request_count);
         assert_eq!(place.events(), events);
         assert_eq!(place.repository(), repository);
     }
@@ -97,14 +97,14 @@ fn edited_recorded_answer_changes_replay() {
     let place = Place::new();
     ended(&place, Script::Lands);
     let path = place.the_run().path(CASSETTE);
-    let whole = std::fs::read_to_string(&path).unwrap();
-    let cassette = Cassette::parse(whole.as_bytes()).unwrap();
+    let full_text = std::fs::read_to_string(&path).unwrap();
+    let cassette = Cassette::parse(full_text.as_bytes()).unwrap();
     let CallOutcome::Answered(last) = &cassette.calls[3].outcome else {
         panic!("no answer")
     };
     assert!(last.raw_response.contains("sum(items)"));
 
-    let mut lines: Vec<String> = whole.lines().map(str::to_owned).collect();
+    let mut lines: Vec<String> = full_text.lines().map(str::to_owned).collect();
     let answer = lines[4].find("sum(items)").unwrap();
     lines[4].replace_range(answer..answer + "sum(items)".len(), "sum(items) + 0");
     std::fs::write(&path, format!("{}\n", lines.join("\n"))).unwrap();
@@ -132,9 +132,9 @@ fn edited_recorded_question_fails_replay() {
     let place = Place::new();
     ended(&place, Script::Lands);
     let path = place.the_run().path(CASSETTE);
-    let whole = std::fs::read_to_string(&path).unwrap();
-    let edited = whole.replacen("You change source code", "You change nothing", 1);
-    assert_ne!(edited, whole);
+    let full_text = std::fs::read_to_string(&path).unwrap();
+    let edited = full_text.replacen("You change source code", "You change nothing", 1);
+    assert_ne!(edited, full_text);
     std::fs::write(&path, edited).unwrap();
     let refused = place.replay().unwrap_err().0;
     assert!(
@@ -142,7 +142,7 @@ fn edited_recorded_question_fails_replay() {
         "{refused}"
     );
 
-    let first_three: Vec<&str> = whole.lines().take(4).collect();
+    let first_three: Vec<&str> = full_text.lines().take(4).collect();
     std::fs::write(&path, format!("{}\n", first_three.join("\n"))).unwrap();
     let refused = place.replay().unwrap_err().0;
     assert!(

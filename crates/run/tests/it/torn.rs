@@ -47,8 +47,8 @@ fn assert_edited<T>(result: Result<T, RunError>, expected: PathBuf) {
 fn events_that_are_cut_anywhere_are_completed() {
     let (place, model) = verified();
     let dir = place.the_run();
-    let whole = read(&dir, "events.jsonl");
-    let last_line = whole[..whole.len() - 1]
+    let full_content = read(&dir, "events.jsonl");
+    let last_line = full_content[..full_content.len() - 1]
         .iter()
         .rposition(|byte| *byte == b'\n')
         .unwrap()
@@ -56,19 +56,19 @@ fn events_that_are_cut_anywhere_are_completed() {
     for length in [
         0,
         1,
-        whole.len() / 3,
+        full_content.len() / 3,
         last_line,
         last_line + 1,
-        whole.len() - 2,
-        whole.len() - 1,
+        full_content.len() - 2,
+        full_content.len() - 1,
     ] {
-        write(&dir, "events.jsonl", &whole[..length]);
+        write(&dir, "events.jsonl", &full_content[..length]);
         assert_eq!(advance(&place, &model).unwrap(), RunState::Verified);
-        assert_eq!(read(&dir, "events.jsonl"), whole, "cut at {length}");
+        assert_eq!(read(&dir, "events.jsonl"), full_content, "cut at {length}");
     }
     std::fs::remove_file(dir.path("events.jsonl")).unwrap();
     place.land().unwrap();
-    assert!(read(&dir, "events.jsonl").starts_with(&whole));
+    assert!(read(&dir, "events.jsonl").starts_with(&full_content));
     place.assert_recorded_once();
 }
 
@@ -89,9 +89,16 @@ fn truncated_recorded_answer_is_requested_again() {
     assert!(worker::was_killed(killed));
     assert_eq!(model.requests().len(), 2);
     let dir = place.the_run();
-    let whole = read(&dir, "cassette.jsonl");
-    assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 3);
-    write(&dir, "cassette.jsonl", &whole[..whole.len() - 40]);
+    let full_content = read(&dir, "cassette.jsonl");
+    assert_eq!(
+        full_content.iter().filter(|byte| **byte == b'\n').count(),
+        3
+    );
+    write(
+        &dir,
+        "cassette.jsonl",
+        &full_content[..full_content.len() - 40],
+    );
     place
         .drive(&model.base_url(), Until::Landed, Arc::new(Nothing))
         .unwrap();
@@ -105,11 +112,11 @@ fn truncated_recorded_answer_is_requested_again() {
 fn recording_cut_in_first_line_restarts() {
     let (place, model) = verified();
     let dir = place.the_run();
-    let whole = read(&dir, "cassette.jsonl");
-    let first_line = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    write(&dir, "cassette.jsonl", &whole[..first_line / 2]);
+    let full_content = read(&dir, "cassette.jsonl");
+    let first_line = full_content.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    write(&dir, "cassette.jsonl", &full_content[..first_line / 2]);
     assert_eq!(advance(&place, &model).unwrap(), RunState::Verified);
-    assert_eq!(read(&dir, "cassette.jsonl"), whole[..first_line]);
+    assert_eq!(read(&dir, "cassette.jsonl"), full_content[..first_line]);
     assert_eq!(model.requests().len(), Script::Lands.attempts());
 }
 
@@ -118,17 +125,17 @@ fn edited_events_block_landing() {
     let (place, model) = verified();
     let untouched = place.repository();
     let dir = place.the_run();
-    let whole = String::from_utf8(read(&dir, "events.jsonl")).unwrap();
-    let mut lines: Vec<&str> = whole.lines().collect();
+    let full_text = String::from_utf8(read(&dir, "events.jsonl")).unwrap();
+    let mut lines: Vec<&str> = full_text.lines().collect();
     let first = lines.remove(0);
     let edits = [
-        whole.replacen("operator", "somebody", 1),
-        format!("{whole}{first}\n"),
+        full_text.replacen("operator", "somebody", 1),
+        format!("{full_text}{first}\n"),
         format!("{}\n", lines.join("\n")),
-        format!("\n{whole}"),
+        format!("\n{full_text}"),
     ];
     for edited in edits {
-        assert_ne!(edited, whole);
+        assert_ne!(edited, full_text);
         write(&dir, "events.jsonl", &edited);
         assert_edited(advance(&place, &model), dir.path("events.jsonl"));
         assert_edited(place.land(), dir.path("events.jsonl"));
@@ -139,7 +146,7 @@ fn edited_events_block_landing() {
         );
         assert_eq!(place.repository(), untouched);
     }
-    write(&dir, "events.jsonl", &whole);
+    write(&dir, "events.jsonl", &full_text);
     place.land().unwrap();
 }
 
@@ -172,14 +179,14 @@ fn no_recorded_file_can_be_edited_without_notice() {
         );
     }
     for path in recorded {
-        let whole = read(&dir, &path);
-        let mut edited = whole.clone();
+        let full_content = read(&dir, &path);
+        let mut edited = full_content.clone();
         edited.push(b'\n');
         write(&dir, &path, &edited);
         assert_edited(place.land(), dir.path(&path));
         assert_edited(advance(&place, &model), dir.path(&path));
         assert_eq!(place.repository(), untouched, "{path}");
-        write(&dir, &path, whole);
+        write(&dir, &path, full_content);
     }
     assert_eq!(model.requests().len(), Script::Lands.attempts());
     place.land().unwrap();
@@ -207,14 +214,14 @@ fn gates_and_scope_cannot_change_later() {
             "Remarks: fine",
         ),
     ] {
-        let whole = String::from_utf8(read(&dir, path)).unwrap();
-        let edited = whole.replacen(from, to, 1);
-        assert_ne!(edited, whole, "{path} holds no {from}");
+        let full_text = String::from_utf8(read(&dir, path)).unwrap();
+        let edited = full_text.replacen(from, to, 1);
+        assert_ne!(edited, full_text, "{path} holds no {from}");
         write(&dir, path, &edited);
         place.land().unwrap_err();
         advance(&place, &model).unwrap_err();
         assert_eq!(place.repository(), untouched, "{path}");
-        write(&dir, path, whole);
+        write(&dir, path, full_text);
     }
     place.land().unwrap();
 }
@@ -258,8 +265,11 @@ fn forged_verification_does_not_land() {
     write(&dir, "artifacts/verify_report.json", report.to_string());
 
     // The files alone look right; the ledger has not heard of them.
-    let told = status(&dir, &place.ledger()).unwrap();
-    assert_eq!((told.state, told.attempts.len()), (RunState::Patched, 1));
+    let run_status = status(&dir, &place.ledger()).unwrap();
+    assert_eq!(
+        (run_status.state, run_status.attempts.len()),
+        (RunState::Patched, 1)
+    );
     let refused = place.land().unwrap_err();
     assert!(matches!(refused, RunError::NotVerified { .. }), "{refused}");
     assert_eq!(advance(&place, &model).unwrap(), RunState::Failed);

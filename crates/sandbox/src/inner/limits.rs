@@ -7,15 +7,15 @@ use crate::wire::{PrivateSize, StageIsolation, StageRequest};
 
 /// Applies the limits to this process and its children. Returns their description for the receipt.
 pub(crate) fn apply(order: &StageRequest) -> Result<String, String> {
-    let wanted = order.resources;
+    let requested = order.resources;
     hold(Resource::Core, Cap::At(0))?;
-    hold(Resource::Fsize, wanted.file_size)?;
-    hold(Resource::As, wanted.address_space)?;
-    hold(Resource::Nofile, wanted.open_files)?;
+    hold(Resource::Fsize, requested.file_size)?;
+    hold(Resource::As, requested.address_space)?;
+    hold(Resource::Nofile, requested.open_files)?;
     // Limits writable memory, not reserved address space: runtimes reserve far more than they use.
     hold(Resource::Data, order.memory_each)?;
     if order.surroundings == StageIsolation::Namespaces {
-        hold(Resource::Nproc, wanted.processes)?;
+        hold(Resource::Nproc, requested.processes)?;
     }
     let writing = match (order.surroundings, order.private) {
         (StageIsolation::Namespaces, PrivateSize::Sized) => "",

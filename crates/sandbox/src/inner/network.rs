@@ -35,15 +35,15 @@ const HEAD: usize = 16;
 
 /// Listens on these addresses and hands the listeners out in this order.
 pub(super) fn listen_on(addresses: &[SocketAddr], socket: &UnixStream) -> Result<(), String> {
-    let mut given = Vec::new();
+    let mut given_ip_addrs = Vec::new();
     for address in addresses {
         let ip = address.ip();
         let failed = |error: &dyn std::fmt::Display| {
             format!("{address} cannot stand for a host in the program's own network: {error}")
         };
-        if !ip.is_loopback() && !given.contains(&ip) {
+        if !ip.is_loopback() && !given_ip_addrs.contains(&ip) {
             give_address(ip).map_err(|error| failed(&error))?;
-            given.push(ip);
+            given_ip_addrs.push(ip);
         }
         let listener = listener(*address).map_err(|errno| failed(&errno))?;
         descriptors::send(socket, &listener).map_err(|error| failed(&error))?;

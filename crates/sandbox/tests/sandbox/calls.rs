@@ -474,11 +474,11 @@ fn class_restricts_programs_other_than_python() {
     let script = scratch.copy.join("script");
     std::fs::write(&script, "#!/bin/sh\necho \"$0 $1\"\n").unwrap();
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let said = with(script.to_str().unwrap(), &["word"])
+    let message = with(script.to_str().unwrap(), &["word"])
         .stdout
         .text()
         .into_owned();
-    assert_eq!(said, format!("{} word\n", script.display()));
+    assert_eq!(message, format!("{} word\n", script.display()));
 }
 
 #[test]
@@ -525,12 +525,12 @@ fn program_starts_with_normal_arguments_and_signals() {
                 .map(Into::into)
                 .to_vec(),
         );
-        let said = run(&scratch.sandbox(), signals)
+        let message = run(&scratch.sandbox(), signals)
             .unwrap()
             .stdout
             .text()
             .into_owned();
-        let masks: Vec<_> = said
+        let masks: Vec<_> = message
             .lines()
             .map(|line| u64::from_str_radix(&line[8..], 16).unwrap())
             .collect();
@@ -538,7 +538,7 @@ fn program_starts_with_normal_arguments_and_signals() {
         assert_eq!(
             (masks.len(), masks[0], masks[1] & pipe),
             (2, 0, 0),
-            "{said}"
+            "{message}"
         );
     }
     let mut bare = scratch.confined_with("", |profile| profile.calls = SyscallClass::Compute);

@@ -653,11 +653,11 @@ pub(crate) fn as_an_ordinary_user(name: &str) {
         .env("CRUCIBLE_TEST_SCRATCH", &shared)
         .current_dir("/");
     let done = part.output().unwrap();
-    let said =
+    let message =
         String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(
-        said.contains(AS_ORDINARY_USER) && done.status.success(),
-        "{said}"
+        message.contains(AS_ORDINARY_USER) && done.status.success(),
+        "{message}"
     );
 }
 

@@ -139,9 +139,9 @@ fn private_places_have_an_end() {
         &scratch.sandbox(),
         bounded(&scratch, Strength::Required, script, 20 * MIB),
     );
-    let (taken, rest) = text.split_once('\n').unwrap();
-    let taken: u64 = taken.trim().parse().unwrap();
-    assert!((19 * MIB..=20 * MIB).contains(&taken), "{taken}");
+    let (content, rest) = text.split_once('\n').unwrap();
+    let used: u64 = content.trim().parse().unwrap();
+    assert!((19 * MIB..=20 * MIB).contains(&used), "{used}");
     assert_eq!(rest, "fine\n");
 }
 

@@ -302,10 +302,10 @@ fn session_without_local_number_is_handled() {
         "inside",
     );
     let done = part.output().unwrap();
-    let said =
+    let message =
         String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(
-        said.contains("all of it, without a session") && done.status.success(),
-        "{said}"
+        message.contains("all of it, without a session") && done.status.success(),
+        "{message}"
     );
 }

@@ -168,12 +168,12 @@ pub(crate) fn nothing_outside_can_be_reached() {
             .get_envs()
             .filter_map(|(name, value)| Some((name.into(), value?.into())));
         spawn.env.extend(vars);
-        let said = output(&sandbox, spawn.clone());
-        let reached: Vec<_> = said
+        let message = output(&sandbox, spawn.clone());
+        let reached: Vec<_> = message
             .lines()
             .filter(|line| line.contains("REACHED"))
             .collect();
-        assert!(said.contains("tried everything"), "{said}");
+        assert!(message.contains("tried everything"), "{message}");
         assert_eq!(reached, [""; 0], "{strength:?}");
 
         // Without isolation it reaches a lot, so the test can fail.
@@ -181,14 +181,14 @@ pub(crate) fn nothing_outside_can_be_reached() {
             panic!("it is confined")
         };
         profile.strength = Strength::Off;
-        let said = run(&sandbox, spawn).unwrap().stdout.text().into_owned();
+        let text = run(&sandbox, spawn).unwrap().stdout.text().into_owned();
         for what in [
             "environ",
             "with a signal",
             "the abstract socket",
             "the socket in the home",
         ] {
-            assert!(said.contains(what), "{what}: {said}");
+            assert!(text.contains(what), "{what}: {text}");
         }
     }
 }
@@ -202,8 +202,8 @@ fn sockets_of_services_are_covered() {
         let _listening = UnixListener::bind("/srv/s").unwrap();
         let scratch = Scratch::new();
         let look = "test -e /srv/plain && echo seen; test -S /srv/s && echo REACHED; true";
-        let said = output(&scratch.sandbox(), scratch.confined(look));
-        assert_eq!(said, "seen\n");
+        let message = output(&scratch.sandbox(), scratch.confined(look));
+        assert_eq!(message, "seen\n");
         assert_eq!(
             output(&scratch.sandbox(), scratch.script(look)),
             "seen\nREACHED\n"
@@ -229,11 +229,11 @@ fn sockets_of_services_are_covered() {
         "inside",
     );
     let done = part.output().unwrap();
-    let said =
+    let text =
         String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     assert!(
-        said.contains("looked at both") && done.status.success(),
-        "{said}"
+        text.contains("looked at both") && done.status.success(),
+        "{text}"
     );
 }
 
@@ -301,9 +301,9 @@ fn sockets_in_a_writable_directory_are_covered() {
         panic!("it is confined")
     };
     profile.strength = Strength::Off;
-    let said = output(&scratch.sandbox(), spawn);
+    let message = output(&scratch.sandbox(), spawn);
     assert_eq!(
-        said,
+        message,
         "REACHED s\nREACHED deep/relative\nREACHED moved\nREACHED deep/linked\nREACHED deep/came\nits own works\n"
     );
 }

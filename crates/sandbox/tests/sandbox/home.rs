@@ -44,18 +44,18 @@ fn only_tools_of_home_are_readable() {
     for name in hidden {
         write(&scratch.home.join(name), "password = hidden\n");
     }
-    let shown = [
+    let lines = [
         ".cargo/registry/index",
         ".rustup/settings.toml",
         "go/pkg/mod/x",
         ".m2/repository/y",
     ];
-    for name in shown.iter().chain(&[".cargo/config.toml"]) {
+    for name in lines.iter().chain(&[".cargo/config.toml"]) {
         write(&scratch.home.join(name), "shown\n");
     }
     let home = scratch.home.display();
     let mut text = String::new();
-    for name in hidden.iter().chain(&shown).chain(&[".cargo/config.toml"]) {
+    for name in hidden.iter().chain(&lines).chain(&[".cargo/config.toml"]) {
         text.push_str(&format!("cat {home}/{name} 2>/dev/null; "));
     }
     text.push_str(&format!(

@@ -35,9 +35,9 @@ fn echo() -> Echo {
 }
 
 fn answer(mut stream: TcpStream) {
-    let mut said = Vec::new();
-    let _ = stream.read_to_end(&mut said);
-    let _ = stream.write_all(&said);
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    let _ = stream.write_all(&bytes);
     let _ = stream.shutdown(Shutdown::Write);
 }
 
@@ -242,9 +242,9 @@ fn connections_end_with_the_program() {
         stream
             .set_read_timeout(Some(Duration::from_secs(20)))
             .unwrap();
-        let mut said = Vec::new();
-        let end = stream.read_to_end(&mut said).map_err(|error| error.kind());
-        (said, end)
+        let mut bytes = Vec::new();
+        let end = stream.read_to_end(&mut bytes).map_err(|error| error.kind());
+        (bytes, end)
     });
     let scratch = Scratch::new();
     let script = format!(
@@ -256,8 +256,8 @@ fn connections_end_with_the_program() {
     spawn.limits.wall = Duration::from_secs(2);
     let done = run(&scratch.sandbox(), spawn).unwrap();
     assert_eq!((done.end, done.contacts[0].opened), (End::TimedOut, 1));
-    let (said, end) = met.join().unwrap();
-    assert_eq!(said, b"here");
+    let (content, end) = met.join().unwrap();
+    assert_eq!(content, b"here");
     assert!(
         end.is_ok_and(|count| count == 4),
         "the connection stayed open"

@@ -147,8 +147,8 @@ pub(crate) fn python() -> PathBuf {
             "-c",
             "import os, sys; print(os.path.realpath(sys.executable))",
         ]);
-        let said = command.current_dir("/").output().unwrap();
-        PathBuf::from(String::from_utf8(said.stdout).unwrap().trim_end())
+        let output = command.current_dir("/").output().unwrap();
+        PathBuf::from(String::from_utf8(output.stdout).unwrap().trim_end())
     };
     FOUND.get_or_init(ask).clone()
 }

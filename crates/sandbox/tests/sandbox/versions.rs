@@ -44,10 +44,10 @@ fn version_query_gives_program_nothing_else() {
         (scratch.sandbox(), IsolationLevel::Full),
         (scratch.without_bubblewrap(), IsolationLevel::Partial),
     ] {
-        let said = asked(&sandbox, &tool).unwrap();
-        assert_eq!(said.line, "Tool v1.2.3-rc.1 (part)");
+        let version_output = asked(&sandbox, &tool).unwrap();
+        assert_eq!(version_output.line, "Tool v1.2.3-rc.1 (part)");
         assert_eq!(
-            (said.number.as_deref(), said.isolation),
+            (version_output.number.as_deref(), version_output.isolation),
             (Some("1.2.3-rc.1"), level)
         );
     }

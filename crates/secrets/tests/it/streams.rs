@@ -112,10 +112,13 @@ fn every_split_position_gives_same_redaction() {
         "(the rest was cut off)",
         "-----END OPENSSH PRIVATE KEY-----",
     );
-    let (whole, count) = Scanner::builtin().redact_bytes(text.as_bytes());
+    let (full_content, count) = Scanner::builtin().redact_bytes(text.as_bytes());
     assert!(count > 120, "{count}");
     for cut in (0..=text.len()).step_by(61) {
-        assert!(in_pieces(text.as_bytes(), &[cut]) == whole, "cut at {cut}");
+        assert!(
+            in_pieces(text.as_bytes(), &[cut]) == full_content,
+            "cut at {cut}"
+        );
     }
     for sample in samples() {
         let padded = format!("{}{sample}{}", " ".repeat(2060), " x".repeat(600));
@@ -217,9 +220,9 @@ fn keyword_inside_block_ends_with_block() {
         "-----BEGIN {0} KEY-----\nMIIEpAIBAAKCAQEA7qkC0n4WmJXkQm9n\nkind: Secret\n-----END {0} KEY-----\ndata:\n  a: {1}\n",
         "PRIVATE", "q7Zt4Lm2WsR8vK1xq7Zt4Lm2"
     );
-    let (whole, count) = Scanner::builtin().redact_bytes(text.as_bytes());
+    let (full_content, count) = Scanner::builtin().redact_bytes(text.as_bytes());
     assert_eq!(count, 1);
-    assert!(whole.starts_with(b"[secret:private-key-block]\ndata:"));
+    assert!(full_content.starts_with(b"[secret:private-key-block]\ndata:"));
 }
 
 #[test]

@@ -327,9 +327,9 @@ fn assert_stay_text(texts: &[String]) {
                 );
             }
             // It is shown, not dropped.
-            let shown = crucible_model::escaped(text);
+            let content = crucible_model::escaped(text);
             if !matches!(*name, "costs") {
-                assert!(read.text.contains(shown.trim()), "{name}: {text:?}");
+                assert!(read.text.contains(content.trim()), "{name}: {text:?}");
             }
         }
     }
@@ -353,11 +353,11 @@ fn hostile_text_stays_code_in_markdown() {
                 None if marks >= 3 && line.ends_with("text") => fence = Some(marks),
                 None => {
                     let outside = without_code(line);
-                    let ours = outside
+                    let own_text = outside
                         .replace("<details><summary>Plan</summary>", "")
                         .replace("</details>", "");
                     assert!(
-                        !ours.contains(['<', '>', '\u{202e}', '[', '@']),
+                        !own_text.contains(['<', '>', '\u{202e}', '[', '@']),
                         "{text:?}: {line}"
                     );
                 }
@@ -448,7 +448,7 @@ fn pages_show_exactly_the_numbers_of_their_documents() {
     number(&mut document, "", &mut next, &mut found);
     assert!(found.len() > 60, "{}", found.len());
     let run: RunView = serde_json::from_value(document).unwrap();
-    let shown: Vec<String> = [
+    let lines: Vec<String> = [
         run_page(&run, PageRights::ReadOnly),
         attempt_page(&run, &run.attempts[0]),
         events_page(&run),
@@ -469,7 +469,7 @@ fn pages_show_exactly_the_numbers_of_their_documents() {
         .flat_map(|(_, number)| forms(*number))
         .collect();
     let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '$';
-    for page in &shown {
+    for page in &lines {
         let words = page.split(|c: char| !is_part(c));
         for word in words.map(|word| word.trim_end_matches('.')) {
             let digits = word.chars().filter(char::is_ascii_digit).count();
@@ -479,7 +479,7 @@ fn pages_show_exactly_the_numbers_of_their_documents() {
             }
         }
     }
-    let all = shown.concat();
+    let all = lines.concat();
     let hidden: std::collections::BTreeSet<&str> = found
         .iter()
         .filter(|(_, number)| {

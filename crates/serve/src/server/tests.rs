@@ -146,8 +146,8 @@ async fn only_this_session_is_answered() {
     let preview = site.send(&link.replace("GET", "HEAD"), &[&host]).await;
     assert_eq!(status(&preview), "405");
     let cookie = site.cookie().await;
-    let again = site.send(&link, &[&host]).await;
-    assert_eq!(status(&again), "403", "the link works once");
+    let second_text = site.send(&link, &[&host]).await;
+    assert_eq!(status(&second_text), "403", "the link works once");
 
     let page = site.send("GET /runs", &[&host, &cookie]).await;
     assert_eq!(status(&page), "200", "{page}");
@@ -300,9 +300,9 @@ async fn repository_is_found_by_the_name_that_the_page_shows() {
     let site = site(home.path()).await;
     let (host, cookie) = (site.host(), site.cookie().await);
     for (number, repo) in names.iter().enumerate() {
-        let shown = RedactedText::new(repo).to_string();
+        let text = RedactedText::new(repo).to_string();
         let query = form_urlencoded::Serializer::new(String::new())
-            .append_pair("repo", &shown)
+            .append_pair("repo", &text)
             .finish();
         let page = site
             .send(&format!("GET /runs?{query}"), &[&host, &cookie])

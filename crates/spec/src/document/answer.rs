@@ -358,8 +358,8 @@ fn named_phase(title: &str) -> Option<PhaseId> {
 }
 
 fn title_behind(title: &str) -> Option<String> {
-    let (_, behind) = title.split_once([':', '–', '—'])?;
-    let behind = crucible_model::single_spaced(behind.trim_matches(['*', ' ']));
+    let (_, rest) = title.split_once([':', '–', '—'])?;
+    let behind = crucible_model::single_spaced(rest.trim_matches(['*', ' ']));
     (!behind.is_empty()).then_some(behind)
 }
 
@@ -382,13 +382,13 @@ fn without_pleasantry<'l, 'a>(
         .rposition(|line| line.kind != LineKind::Text)
         .map_or(0, |before| before + 1);
     match (lines.get(..start), lines.get(start)) {
-        (Some(kept), Some(line))
+        (Some(stored_lines), Some(line))
             if start < end
                 && non_answer::is_pleasantry(line.text)
                 && !lines.iter().skip(start).any(|line| heads_any(line.text)) =>
         {
             warnings.push(cut(line.text));
-            kept
+            stored_lines
         }
         _ => lines,
     }

@@ -8,7 +8,7 @@ use crucible_model::{CodeFence, Finding};
 use super::answer::{Draft, warning};
 use super::fault::Fault;
 use super::filler::is_filler;
-use super::ids::{listed, named};
+use super::ids::{format_ids, parse_ids};
 use super::lines::{LineKind, scan};
 
 /// The sections of a design.
@@ -27,12 +27,12 @@ pub(crate) fn design(
     let mut findings = sections(&draft.body, &DESIGN_SECTIONS);
     let mut warnings = draft.warnings;
     if let Some(known) = known {
-        let served = named(&draft.body, 'R');
-        findings.extend(unknown(&served, known));
+        let served = parse_ids(&draft.body, 'R');
+        findings.extend(unknown_references(&served, known));
         if served.is_empty() {
             findings.push(Fault::NoEntries.into_finding("the design names no requirement"));
         }
-        let left = listed(known.difference(&served).copied(), 'R');
+        let left = format_ids(known.difference(&served).copied(), 'R');
         if !left.is_empty() && findings.is_empty() {
             warnings.push(warning(
                 "spec_not_designed",
@@ -48,14 +48,14 @@ pub(crate) fn design(
 }
 
 /// The findings about requirement ids that do not exist.
-pub(crate) fn unknown(found: &BTreeSet<u32>, known: &BTreeSet<u32>) -> Option<Finding> {
-    let strange = listed(found.difference(known).copied(), 'R');
+pub(crate) fn unknown_references(found: &BTreeSet<u32>, known: &BTreeSet<u32>) -> Option<Finding> {
+    let strange = format_ids(found.difference(known).copied(), 'R');
     (!strange.is_empty()).then(|| Fault::UnknownId.into_finding(&strange))
 }
 
 /// The findings about missing or empty sections.
-pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
-    let mut filled = vec![false; wanted.len()];
+pub(crate) fn sections(body: &str, requested: &[&str]) -> Vec<Finding> {
+    let mut filled = vec![false; requested.len()];
     let mut current = None;
     for line in scan(body).0 {
         match line.kind {
@@ -63,9 +63,9 @@ pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
                 let title = title
                     .trim_end_matches(':')
                     .trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ' '));
-                let found = wanted
+                let found = requested
                     .iter()
-                    .position(|wanted| wanted.eq_ignore_ascii_case(title));
+                    .position(|request| request.eq_ignore_ascii_case(title));
                 if found.is_some() || level <= 2 {
                     current = found;
                 }
@@ -81,7 +81,7 @@ pub(crate) fn sections(body: &str, wanted: &[&str]) -> Vec<Finding> {
             }
         }
     }
-    let missing = wanted.iter().zip(filled).filter(|(_, filled)| !filled);
+    let missing = requested.iter().zip(filled).filter(|(_, filled)| !filled);
     missing
         .map(|(section, _)| {
             Fault::Incomplete.into_finding(&format!("no text in the section ## {section}"))

@@ -202,7 +202,7 @@ impl Fault {
     }
 
     /// The fault with this code.
-    pub(crate) fn named(code: &Code) -> Option<Self> {
+    pub(crate) fn from_code(code: &Code) -> Option<Self> {
         ALL.into_iter().find(|fault| fault.code() == *code)
     }
 }
@@ -216,14 +216,14 @@ mod tests {
         let page = include_str!("../../../../docs/codes/spec.md");
         for (place, fault) in ALL.into_iter().enumerate() {
             assert_eq!(fault as usize, place);
-            assert_eq!(Fault::named(&fault.code()), Some(fault));
+            assert_eq!(Fault::from_code(&fault.code()), Some(fault));
             assert!(
                 page.contains(&format!("\n## {}\n", fault.code())),
                 "{fault:?}"
             );
             assert!(fault.hint().ends_with('.') && !fault.hint().contains('\n'));
         }
-        assert_eq!(Fault::named(&Code::new("patch-path-denied")), None);
+        assert_eq!(Fault::from_code(&Code::new("patch-path-denied")), None);
     }
 
     #[test]

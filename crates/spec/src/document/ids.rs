@@ -208,21 +208,21 @@ pub(crate) fn mentions(text: &str, letter: char) -> impl Iterator<Item = (Range<
 }
 
 /// The numbers of the ids that a text names.
-pub(crate) fn named(text: &str, letter: char) -> BTreeSet<u32> {
+pub(crate) fn parse_ids(text: &str, letter: char) -> BTreeSet<u32> {
     mentions(text, letter).map(|(_, number)| number).collect()
 }
 
 /// The ids as a list: `R-001, R-002`.
-pub(crate) fn listed(numbers: impl IntoIterator<Item = u32>, letter: char) -> String {
+pub(crate) fn format_ids(numbers: impl IntoIterator<Item = u32>, letter: char) -> String {
     let ids: Vec<_> = numbers
         .into_iter()
-        .map(|number| shown(number, letter))
+        .map(|number| format_id(number, letter))
         .collect();
     ids.join(", ")
 }
 
 /// Formats an id.
-pub(crate) fn shown(number: u32, letter: char) -> String {
+pub(crate) fn format_id(number: u32, letter: char) -> String {
     format!("{letter}-{number:03}")
 }
 
@@ -249,8 +249,11 @@ mod tests {
     #[test]
     fn id_inside_word_is_ignored() {
         let text = "R-001, (R-2) **R-003**: USR-4 PR-5 xR-6 R-7a R-8_b r-9 R- R-x R-010R-011 R-99999999999. äR-12 R-13";
-        assert_eq!(named(text, 'R'), BTreeSet::from([1, 2, 3, 13, u32::MAX]));
-        assert_eq!(named("T-001 R-001", 'T'), BTreeSet::from([1]));
+        assert_eq!(
+            parse_ids(text, 'R'),
+            BTreeSet::from([1, 2, 3, 13, u32::MAX])
+        );
+        assert_eq!(parse_ids("T-001 R-001", 'T'), BTreeSet::from([1]));
     }
 
     #[test]
@@ -395,7 +398,7 @@ mod tests {
         proptest! {
             #[test]
             fn whatever_is_read_is_written_the_same(number in 0..=HIGHEST, text in "\\PC{0,60}") {
-                prop_assert_eq!(named(&shown(number, 'R'), 'R'), BTreeSet::from([number]));
+                prop_assert_eq!(parse_ids(&format_id(number, 'R'), 'R'), BTreeSet::from([number]));
                 for (range, _) in mentions(&text, 'R') {
                     prop_assert!(text.get(range).unwrap().starts_with("R-"));
                 }

@@ -15,7 +15,7 @@ use crucible_model::{Finding, counted, single_spaced};
 use super::answer::{Draft, warning};
 use super::fault::Fault;
 use super::filler::is_filler;
-use super::ids::{Lead, is_hyphen, is_odd, leading, listed, mentions, named, shown};
+use super::ids::{Lead, format_id, format_ids, is_hyphen, is_odd, leading, mentions, parse_ids};
 use super::lines::{Line, LineKind, list_item, scan, tidied};
 use super::requirements::{Block, Requirements, retired};
 use super::stray::{Standing, headed};
@@ -67,7 +67,7 @@ pub(crate) fn merge(
     earlier: Option<&Requirements>,
     draft: Draft,
     fallback_title: &str,
-    given: u32,
+    given_count: u32,
 ) -> Result<(Requirements, Vec<ReceiptWarning>), Vec<Finding>> {
     let mut changes = read(&draft.body, earlier);
     changes.warnings.splice(0..0, draft.warnings);
@@ -101,7 +101,7 @@ pub(crate) fn merge(
     let touched = apply(
         &mut document,
         earlier,
-        given,
+        given_count,
         changes.blocks,
         &mut findings,
         &mut changes.warnings,
@@ -120,10 +120,10 @@ pub(crate) fn merge(
         return Err(findings);
     }
     let ids = document.ids();
-    let dangling = named(&document.render(), 'R')
+    let dangling = parse_ids(&document.render(), 'R')
         .into_iter()
         .filter(|id| !ids.contains(id) && !document.retired.contains(id));
-    let dangling = listed(dangling, 'R');
+    let dangling = format_ids(dangling, 'R');
     if !dangling.is_empty() {
         changes.warnings.push(warning(
             "spec_unknown_id",
@@ -190,8 +190,8 @@ impl Changes {
         if !removal.reason.is_empty() {
             let message = format!(
                 "{} removed; {} only named in the reason",
-                listed(removal.ids.iter().copied(), 'R'),
-                listed(removal.reason, 'R')
+                format_ids(removal.ids.iter().copied(), 'R'),
+                format_ids(removal.reason, 'R')
             );
             self.warnings.push(warning("spec_removal_reason", message));
         }
@@ -216,7 +216,7 @@ impl Changes {
         match (open, group) {
             (Some((lead, title, _)), _) => {
                 let id = match lead {
-                    Lead::Numbered(id) => shown(id, 'R'),
+                    Lead::Numbered(id) => format_id(id, 'R'),
                     Lead::New => format!("R-NEW {title}"),
                 };
                 // It is unclear which of the two ids is meant.
@@ -332,7 +332,7 @@ struct Touched {
 fn apply(
     document: &mut Requirements,
     earlier: Option<&Requirements>,
-    given: u32,
+    given_count: u32,
     proposed: Vec<Proposed>,
     findings: &mut Vec<Finding>,
     warnings: &mut Vec<ReceiptWarning>,
@@ -366,14 +366,12 @@ fn apply(
         let known = match block.lead {
             Lead::Numbered(id) if places.contains_key(&id) => Some(id),
             Lead::Numbered(id) => {
-                if earlier.is_none() && given == 0 && (1..=HIGHEST_CHOSEN).contains(&id) {
+                if earlier.is_none() && given_count == 0 && (1..=HIGHEST_CHOSEN).contains(&id) {
                     if !touched.named.insert(id) {
-                        findings.push(Fault::DoubleId.into_finding(&shown(id, 'R')));
+                        findings.push(Fault::DoubleId.into_finding(&format_id(id, 'R')));
                     }
                     touched.changed.insert(id);
-                    document
-                        .blocks
-                        .push(written(id, &block, findings, warnings));
+                    document.blocks.push(render(id, &block, findings, warnings));
                     continue;
                 }
                 titles.get(&folded(&block.title)).copied()
@@ -385,10 +383,10 @@ fn apply(
             continue;
         };
         if !touched.named.insert(id) {
-            findings.push(Fault::DoubleId.into_finding(&shown(id, 'R')));
+            findings.push(Fault::DoubleId.into_finding(&format_id(id, 'R')));
             continue;
         }
-        let proposed = normal(&whole(id, &block.title, &block.body));
+        let proposed = normal(&render_section(id, &block.title, &block.body));
         let moved = [
             texts.get(&proposed).and_then(|ids| ids.first()),
             titles.get(&folded(&block.title)),
@@ -401,8 +399,8 @@ fn apply(
         {
             findings.push(Fault::DoubleId.into_finding(&format!(
                 "{} is now what {} was: {}",
-                shown(id, 'R'),
-                shown(*other, 'R'),
+                format_id(id, 'R'),
+                format_id(*other, 'R'),
                 block.title
             )));
             continue;
@@ -419,21 +417,21 @@ fn apply(
             if let Some(other) = is.taken_from(&was, &ids_by_part).filter(|_| !is_own) {
                 findings.push(Fault::DoubleId.into_finding(&format!(
                     "{} says now what {} says: {}",
-                    shown(id, 'R'),
-                    shown(other, 'R'),
+                    format_id(id, 'R'),
+                    format_id(other, 'R'),
                     block.title
                 )));
                 continue;
             }
             if !is.shares(&was) {
-                let message = format!("every sentence of {} was changed", shown(id, 'R'));
+                let message = format!("every sentence of {} was changed", format_id(id, 'R'));
                 warnings.push(warning("spec_id_reused", message));
             }
-            *old = written(id, &block, findings, warnings);
+            *old = render(id, &block, findings, warnings);
             touched.changed.insert(id);
         }
     }
-    let mut fresh = document.fresh(given);
+    let mut fresh = document.fresh(given_count);
     for block in new {
         let Some(next) = fresh.next() else {
             findings.push(Fault::IdsUsedUp.into_finding(&block.title));
@@ -444,8 +442,8 @@ fn apply(
         {
             let message = format!(
                 "{} is {} now: code gives the ids",
-                shown(wanted, 'R'),
-                shown(next, 'R')
+                format_id(wanted, 'R'),
+                format_id(next, 'R')
             );
             warnings.push(warning("spec_id_assigned", message));
         }
@@ -453,7 +451,7 @@ fn apply(
         touched.changed.insert(next);
         document
             .blocks
-            .push(written(next, &block, findings, warnings));
+            .push(render(next, &block, findings, warnings));
     }
     touched
 }
@@ -572,12 +570,13 @@ fn remove(
         if touched.contains(id) {
             findings.push(
                 Fault::Contradiction
-                    .into_finding(&format!("{} is removed and written", shown(*id, 'R'))),
+                    .into_finding(&format!("{} is removed and written", format_id(*id, 'R'))),
             );
         } else if ids.contains(id) {
             document.retired.insert(*id);
         } else if !document.retired.contains(id) {
-            findings.push(Fault::UnknownId.into_finding(&format!("REMOVED: {}", shown(*id, 'R'))));
+            findings
+                .push(Fault::UnknownId.into_finding(&format!("REMOVED: {}", format_id(*id, 'R'))));
         }
     }
     document
@@ -593,7 +592,7 @@ fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<
         if let Some(other) = seen.insert(folded(&block.title), block.id)
             && (changed.contains(&other) || changed.contains(&block.id))
         {
-            let ids = listed([other, block.id], 'R');
+            let ids = format_ids([other, block.id], 'R');
             findings.push(
                 Fault::DoubleId.into_finding(&format!("{ids} have one title: {}", block.title)),
             );
@@ -603,7 +602,7 @@ fn doubles(document: &Requirements, changed: &BTreeSet<u32>, findings: &mut Vec<
 
 /// Formats a proposed block. A line that looks like another requirement is reported, because it would be
 /// lost in this one. Repeated checks, which small models produce, are written once, with a warning.
-fn written(
+fn render(
     id: u32,
     block: &Proposed,
     findings: &mut Vec<Finding>,
@@ -618,7 +617,7 @@ fn written(
     if repeats > 0 {
         let message = format!(
             "{}: {} of a check left out",
-            shown(id, 'R'),
+            format_id(id, 'R'),
             counted(repeats, "repetition")
         );
         warnings.push(warning("spec_answer_trimmed", message));
@@ -626,12 +625,12 @@ fn written(
     Block {
         id,
         title: block.title.clone(),
-        text: whole(id, &block.title, &body),
+        text: render_section(id, &block.title, &body),
     }
 }
 
-fn whole(id: u32, title: &str, body: &str) -> String {
-    format!("### {}: {title}\n\n{body}", shown(id, 'R'))
+fn render_section(id: u32, title: &str, body: &str) -> String {
+    format!("### {}: {title}\n\n{body}", format_id(id, 'R'))
         .trim_end()
         .to_owned()
 }
@@ -752,7 +751,7 @@ fn removal(line: &str) -> Option<Removal> {
         .unwrap_or_default()
         .to_lowercase();
     let is_clear = is_parted || ids.len() == 1 || REASONS.contains(&word.as_str());
-    let mut reason = named(rest, 'R');
+    let mut reason = parse_ids(rest, 'R');
     reason.retain(|id| !ids.contains(id));
     Some(Removal {
         ids,

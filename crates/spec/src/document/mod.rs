@@ -19,10 +19,10 @@ mod tasks;
 mod trace;
 
 pub(crate) use answer::{Form, begins_as, measured, open, warning};
-pub(crate) use design::{design, sections, unknown};
+pub(crate) use design::{design, sections, unknown_references};
 pub(crate) use fault::Fault;
 pub(crate) use ids::RequirementId;
-pub(crate) use ids::named;
+pub(crate) use ids::parse_ids;
 pub(crate) use lines::{Line, LineKind, list_item, scan};
 pub(crate) use merge::{begins_changes, is_no_changes, merge};
 pub(crate) use non_answer::of_no_document;

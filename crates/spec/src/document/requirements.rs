@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ids::{HIGHEST, Lead, leading, listed, named, shown};
+use super::ids::{HIGHEST, Lead, format_id, format_ids, leading, parse_ids};
 use super::lines::{Fences, Line, LineKind, scan};
 
 /// The prefix of the line of removed ids.
@@ -53,7 +53,7 @@ impl Requirements {
             if let Some(ids) = retired(&line) {
                 found
                     .retired
-                    .extend(named(ids, 'R').into_iter().filter(|id| *id <= HIGHEST));
+                    .extend(parse_ids(ids, 'R').into_iter().filter(|id| *id <= HIGHEST));
                 continue;
             }
             if let Some(next) = numbered(&line) {
@@ -79,7 +79,7 @@ impl Requirements {
         if !self.retired.is_empty() {
             text.push_str("\n\n");
             text.push_str(RETIRED);
-            text.push_str(&listed(self.retired.iter().copied(), 'R'));
+            text.push_str(&format_ids(self.retired.iter().copied(), 'R'));
         }
         text.push('\n');
         text
@@ -155,7 +155,7 @@ impl Requirements {
         if !in_place && !self.retired.is_empty() {
             text.push_str(newline);
             text.push_str(RETIRED);
-            text.push_str(&listed(self.retired.iter().copied(), 'R'));
+            text.push_str(&format_ids(self.retired.iter().copied(), 'R'));
             text.push_str(newline);
         }
         text
@@ -184,8 +184,8 @@ impl Requirements {
 
     /// The ids for new requirements in order: above all assigned ones, including `given`, up to the
     /// highest possible one.
-    pub(crate) fn fresh(&self, given: u32) -> impl Iterator<Item = u32> + use<> {
-        self.highest().max(given).saturating_add(1)..=HIGHEST
+    pub(crate) fn fresh(&self, given_count: u32) -> impl Iterator<Item = u32> + use<> {
+        self.highest().max(given_count).saturating_add(1)..=HIGHEST
     }
 
     fn take(&mut self, begun: Option<(u32, &str)>, lines: &[&str]) {
@@ -212,7 +212,7 @@ impl Requirements {
                 let Some(next) = free.next() else { continue };
                 block.id = next;
                 let body = block.text.split_once('\n').map_or("", |(_, body)| body);
-                block.text = format!("### {}: {}\n{body}", shown(block.id, 'R'), block.title)
+                block.text = format!("### {}: {}\n{body}", format_id(block.id, 'R'), block.title)
                     .trim_end()
                     .to_owned();
                 seen.insert(block.id);
@@ -347,17 +347,18 @@ mod tests {
             title: "C".to_owned(),
             text: "### R-005: C\n\nc".to_owned(),
         });
-        let (kept, _) = windows.split_once("Retired").unwrap();
-        let wanted = format!("{kept}### R-005: C\r\n\r\nc\r\n\r\nRetired: R-002, R-003\r\n");
-        assert_eq!(more.render_over(&windows), wanted);
+        let (stored_text, _) = windows.split_once("Retired").unwrap();
+        let expected =
+            format!("{stored_text}### R-005: C\r\n\r\nc\r\n\r\nRetired: R-002, R-003\r\n");
+        assert_eq!(more.render_over(&windows), expected);
 
         let mut other = Requirements::of_artifact(&windows);
         other.blocks[0].text = "### R-001: A\n\nnew".to_owned();
         let (_, behind) = windows.split_once("## R-4").unwrap();
-        let wanted = format!(
+        let expected_value = format!(
             "# Requirements: Export\r\n\r\nIntro.\r\n\r\n### R-001: A\r\n\r\nnew\r\n\r\n## R-4{behind}"
         );
-        assert_eq!(other.render_over(&windows), wanted);
+        assert_eq!(other.render_over(&windows), expected_value);
 
         let mut fewer = Requirements::of_artifact(bare);
         fewer.blocks.remove(1);

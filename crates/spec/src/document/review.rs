@@ -11,7 +11,7 @@ use crucible_model::{Finding, RepoPath, Untrusted, single_spaced};
 use super::answer::{Draft, trimmed, warning};
 use super::fault::Fault;
 use super::filler::is_filler;
-use super::ids::{leading, shown};
+use super::ids::{format_id, leading};
 use super::lines::{LineKind, bare, list_item, scan};
 use super::stray::{SEVERITIES, begins_finding, names_severity, tells_finding};
 use crate::phase_id::PhaseId;
@@ -118,7 +118,7 @@ pub(crate) fn review(
     );
     let count = read.remarks.len();
     for (place, remark) in read.remarks.into_iter().enumerate() {
-        let name = shown(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F');
+        let name = format_id(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F');
         let (target, remark_text) = match remark.target {
             Target::Artifact(name) => (name, remark.text),
             Target::File(path) if shown_files.contains(path.as_str()) => {
@@ -277,7 +277,7 @@ fn target_of(target: &str, quoting: Quoting) -> Target {
     }
     let id = ['R', 'T'].into_iter().find_map(|letter| {
         match super::ids::mentions(target, letter).next() {
-            Some((range, number)) if range == (0..target.len()) => Some(shown(number, letter)),
+            Some((range, number)) if range == (0..target.len()) => Some(format_id(number, letter)),
             _ => None,
         }
     });
@@ -314,7 +314,7 @@ fn is_none(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn made(
+    fn build_review(
         body: &str,
         files: &[&str],
     ) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
@@ -338,7 +338,7 @@ mod tests {
         let body = "## Findings\n\n- F-007 [Major] src/a.rs:12: Wrong\n  and more\n- [blocker] 10-design.md: Thin\n\
                     * **F-001** [minor] `src/b.rs` - No test\n- F-3 [minor] R-2: Vague\n- F-4 [minor] src/unseen.rs: Gone\n\
                     - F-5 [minor] the whole thing: Long\n";
-        let (text, count, warnings) = made(body, &["src/a.rs", "src/b.rs"]).unwrap();
+        let (text, count, warnings) = build_review(body, &["src/a.rs", "src/b.rs"]).unwrap();
         assert_eq!(
             text,
             "# Review: Export\n\n## Findings\n\n\
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!((count, warnings.len()), (6, 1));
         assert_eq!(targets(&text), ["src/a.rs", "src/b.rs"]);
         assert_eq!(
-            made(
+            build_review(
                 text.split_once("\n\n").unwrap().1,
                 &["src/a.rs", "src/b.rs"]
             )
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn any_shown_file_name_is_a_target() {
         let body = "- F-1 [major] justfile: Wrong\n- F-2 [minor] `my file`: Odd\n- F-3 [minor] configure: Gone\n";
-        let (text, _, warnings) = made(body, &["justfile", "my file"]).unwrap();
+        let (text, _, warnings) = build_review(body, &["justfile", "my file"]).unwrap();
         assert_eq!(targets(&text), ["justfile", "my file"]);
         assert!(
             text.contains("- F-003 [minor] spec: (configure) Gone\n"),
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(
             warnings
                 .iter()
-                .map(|told| told.kind.as_str())
+                .map(|receipt_warning| receipt_warning.kind.as_str())
                 .collect::<Vec<_>>(),
             ["spec_file_not_shown"]
         );
@@ -388,7 +388,7 @@ mod tests {
             "No findings.",
             "## Findings\n\n- **none**",
         ] {
-            let (text, count, _) = made(none, &[]).unwrap();
+            let (text, count, _) = build_review(none, &[]).unwrap();
             assert_eq!(
                 (text.as_str(), count),
                 ("# Review: Export\n\n## Findings\n\n- none\n", 0)
@@ -412,7 +412,7 @@ mod tests {
                 "spec-answer-contradiction",
             ),
         ] {
-            let findings = made(body, &[]).unwrap_err();
+            let findings = build_review(body, &[]).unwrap_err();
             assert_eq!(findings[0].code.as_str(), code, "{body:?}");
         }
     }
@@ -437,7 +437,7 @@ mod tests {
                 ("", false),
             ] {
                 let findings =
-                    made(&format!("## Findings\n\n{beside}{hidden}\n"), &[]).unwrap_err();
+                    build_review(&format!("## Findings\n\n{beside}{hidden}\n"), &[]).unwrap_err();
                 let codes: Vec<_> = findings
                     .iter()
                     .map(|finding| finding.code.as_str())
@@ -457,7 +457,7 @@ mod tests {
         let two =
             "- F-001 [minor] design: Thin F-002 [blocker] src/export.py: remote code execution";
         assert_eq!(
-            made(two, &[]).unwrap_err()[0].code.as_str(),
+            build_review(two, &[]).unwrap_err()[0].code.as_str(),
             "spec-answer-line-form"
         );
         let titled = Draft {
@@ -475,12 +475,12 @@ mod tests {
 
     #[test]
     fn omitted_lines_are_counted_with_correct_plural() {
-        let (_, _, warnings) = made("All is well.\n\n- none\n", &[]).unwrap();
+        let (_, _, warnings) = build_review("All is well.\n\n- none\n", &[]).unwrap();
         assert_eq!(
             warnings[0].message,
             "1 line outside of the findings left out"
         );
-        let (_, _, warnings) = made("All is well.\nIndeed.\n\n- none\n", &[]).unwrap();
+        let (_, _, warnings) = build_review("All is well.\nIndeed.\n\n- none\n", &[]).unwrap();
         assert_eq!(
             warnings[0].message,
             "2 lines outside of the findings left out"

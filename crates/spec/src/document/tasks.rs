@@ -6,10 +6,10 @@ use crucible_llm::ReceiptWarning;
 use crucible_model::{Finding, RepoPath, single_spaced};
 
 use super::answer::{Draft, trimmed};
-use super::design::unknown;
+use super::design::unknown_references;
 use super::fault::Fault;
 use super::filler::is_filler;
-use super::ids::{Lead, leading, listed, mentions, named, shown};
+use super::ids::{Lead, format_id, format_ids, leading, mentions, parse_ids};
 use super::lines::{LineKind, list_item, scan};
 use super::stray::{Standing, headed};
 
@@ -69,9 +69,9 @@ pub(crate) fn tasks(
         if let Some(id) = task.id
             && numbers.insert(id, number(place)).is_some()
         {
-            findings.push(Fault::DoubleId.into_finding(&shown(id, 'T')));
+            findings.push(Fault::DoubleId.into_finding(&format_id(id, 'T')));
         }
-        let name = shown(number(place), 'T');
+        let name = format_id(number(place), 'T');
         if task.serves.is_empty() {
             findings.push(
                 Fault::LineForm
@@ -92,11 +92,11 @@ pub(crate) fn tasks(
             .iter()
             .flat_map(|task| task.serves.iter().copied())
             .collect();
-        findings.extend(unknown(&served, known));
+        findings.extend(unknown_references(&served, known));
         findings.extend(
             known
                 .difference(&served)
-                .map(|id| Fault::Unserved.into_finding(&shown(*id, 'R'))),
+                .map(|id| Fault::Unserved.into_finding(&format_id(*id, 'R'))),
         );
     }
     if !findings.is_empty() {
@@ -108,8 +108,8 @@ pub(crate) fn tasks(
     );
     let count = tasks.len();
     for (place, task) in tasks.iter_mut().enumerate() {
-        let name = shown(number(place), 'T');
-        let serves = listed(task.serves.iter().copied(), 'R');
+        let name = format_id(number(place), 'T');
+        let serves = format_ids(task.serves.iter().copied(), 'R');
         text.push_str(&format!(
             "- [ ] {name} ({serves}): {}\n",
             renumbered(&task.text, &numbers)
@@ -202,9 +202,9 @@ fn task(item: &str) -> Task {
     let grouped = rest
         .strip_prefix(['(', '['])
         .and_then(|rest| rest.split_once([')', ']']));
-    let (serves, text) = match grouped.filter(|(group, _)| !named(group, 'R').is_empty()) {
-        Some((group, text)) => (named(group, 'R'), text),
-        None => (named(rest, 'R'), rest),
+    let (serves, text) = match grouped.filter(|(group, _)| !parse_ids(group, 'R').is_empty()) {
+        Some((group, text)) => (parse_ids(group, 'R'), text),
+        None => (parse_ids(rest, 'R'), rest),
     };
     let text = single_spaced(text.trim_start_matches(['*', '`', ' ', ':', '-', '–', '—']));
     Task {
@@ -234,7 +234,7 @@ fn renumbered(text: &str, numbers: &BTreeMap<u32, u32>) -> String {
     for (range, id) in mentions(text, 'T') {
         if let Some(number) = numbers.get(&id) {
             out.push_str(text.get(from..range.start).unwrap_or_default());
-            out.push_str(&shown(*number, 'T'));
+            out.push_str(&format_id(*number, 'T'));
             from = range.end;
         }
     }
@@ -250,7 +250,7 @@ fn number(place: usize) -> u32 {
 mod tests {
     use super::*;
 
-    fn made(
+    fn build_tasks(
         body: &str,
         known: &[u32],
     ) -> Result<(String, usize, Vec<ReceiptWarning>), Vec<Finding>> {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     fn codes(body: &str, known: &[u32]) -> Vec<String> {
-        made(body, known)
+        build_tasks(body, known)
             .unwrap_err()
             .iter()
             .map(|finding| finding.code.to_string())
@@ -278,7 +278,7 @@ mod tests {
     fn tasks_are_numbered_by_code_and_references_follow() {
         let body = "## Backend\n- [x] T-004 (R-1): Write it\n  files: `src/a.rs`, src/b.rs\n  - after nothing\n\
                     * **T-002** (R-001, R-2): Test T-004, not T-9\nFiles: none\n1. Ship (R-002)\n### T-7: R-2 announce\n";
-        let (text, count, warnings) = made(body, &[1, 2]).unwrap();
+        let (text, count, warnings) = build_tasks(body, &[1, 2]).unwrap();
         assert_eq!(
             text,
             "# Tasks: export\n\n\
@@ -290,7 +290,9 @@ mod tests {
         assert_eq!((count, warnings.len()), (4, 1));
         assert_eq!(warnings[0].message, "1 line outside of the tasks left out");
         assert_eq!(
-            made(text.split_once("\n\n").unwrap().1, &[1, 2]).unwrap().0,
+            build_tasks(text.split_once("\n\n").unwrap().1, &[1, 2])
+                .unwrap()
+                .0,
             text,
             "reading it again changes nothing"
         );
@@ -298,7 +300,7 @@ mod tests {
 
     #[test]
     fn requirement_without_a_task_is_named() {
-        let findings = made("- [ ] T-001 (R-001): a", &[1, 2, 3]).unwrap_err();
+        let findings = build_tasks("- [ ] T-001 (R-001): a", &[1, 2, 3]).unwrap_err();
         let subjects: Vec<_> = findings
             .iter()
             .map(|finding| finding.subject.as_str())
@@ -325,7 +327,8 @@ mod tests {
                 assert_eq!(codes(&body, &[1]), ["spec-answer-line-form"], "{body}");
             }
         }
-        let (text, ..) = made("- [ ] T-001 (R-001): a\n  T-001 comes first\n", &[1]).unwrap();
+        let (text, ..) =
+            build_tasks("- [ ] T-001 (R-001): a\n  T-001 comes first\n", &[1]).unwrap();
         assert!(text.ends_with("  T-001 comes first\n"), "{text}");
     }
 

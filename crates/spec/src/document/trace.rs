@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ids::{RequirementId, mentions, named, shown};
+use super::ids::{RequirementId, format_id, mentions, parse_ids};
 use super::lines::{LineKind, scan};
 use super::requirements::Requirements;
 use super::review::{Target, read_review};
@@ -29,7 +29,10 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
         let Some(id) = task.id else { continue };
         by_task.insert(id, &task.serves);
         for requirement in &task.serves {
-            served.entry(*requirement).or_default().push(shown(id, 'T'));
+            served
+                .entry(*requirement)
+                .or_default()
+                .push(format_id(id, 'T'));
         }
     }
     let ids = requirements.ids();
@@ -39,8 +42,8 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
             Target::Artifact(name) | Target::Unknown(name) => name.as_str(),
             Target::File(path) => path.as_str(),
         };
-        let mut concerned: BTreeSet<u32> = named(target, 'R');
-        concerned.extend(named(&remark.text, 'R'));
+        let mut concerned: BTreeSet<u32> = parse_ids(target, 'R');
+        concerned.extend(parse_ids(&remark.text, 'R'));
         let through_tasks = [target, remark.text.as_str()]
             .into_iter()
             .flat_map(|text| mentions(text, 'T'));
@@ -53,7 +56,7 @@ pub(crate) fn traceability(requirements: &str, tasks: &str, review: &str) -> Str
         concerned.retain(|id| ids.contains(id));
         let name = format!(
             "{} [{}]",
-            shown(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F'),
+            format_id(u32::try_from(place + 1).unwrap_or(u32::MAX), 'F'),
             remark.severity
         );
         if concerned.is_empty() {

@@ -65,10 +65,10 @@ pub(crate) fn waiting_fixup<'a>(
     let Some(known) = state.phase(PhaseId::Fixup) else {
         return Ok(WaitingFixup::Missing);
     };
-    let stands = standing(&state, known);
+    let phase_condition = standing(&state, known);
     // A later failed run does not invalidate a proposal.
     if !matches!(
-        stands,
+        phase_condition,
         PhaseCondition::Success | PhaseCondition::Failed | PhaseCondition::Changed
     ) {
         return Ok(WaitingFixup::Missing);
@@ -87,7 +87,9 @@ pub(crate) fn waiting_fixup<'a>(
         .filter(|_| is_there(&known.outputs));
     let (pending, report) = match (pending, report) {
         (Some(pending), Some(report)) => (pending, report),
-        (None, Some(_)) if stands == PhaseCondition::Success => return Ok(WaitingFixup::Settled),
+        (None, Some(_)) if phase_condition == PhaseCondition::Success => {
+            return Ok(WaitingFixup::Settled);
+        }
         _ => return Ok(WaitingFixup::Missing),
     };
     let started = clock.now();

@@ -132,7 +132,7 @@ impl PhaseRun<'_> {
             Ok(result) => {
                 self.tell_origin(client.origin(), sent);
                 self.tally
-                    .answered(client.receipt(&result, &models, timeout), sent);
+                    .record_call(client.receipt(&result, &models, timeout), sent);
                 Ok(self.phase_answer(&result))
             }
             Err(CallError::Llm(error)) => {
@@ -434,11 +434,11 @@ mod tests {
         ];
         let packet = build_packet(entries, PacketLimits::default()).unwrap();
         let user = packet.entries.iter().fold(
-            PromptBuilder::new().ours("The material:\n"),
+            PromptBuilder::new().fixed_text("The material:\n"),
             |prompt, entry| prompt.untrusted(&entry.name, &entry.content),
         );
         let messages = vec![
-            Message::system(PromptBuilder::new().ours("You write.").build()),
+            Message::system(PromptBuilder::new().fixed_text("You write.").build()),
             Message::user(user.build()),
         ];
         let placed_message = |line: u64, message: usize| {

@@ -168,7 +168,7 @@ fn parse_recording(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> 
         return RecordedCalls::Calls(Vec::new());
     }
     let headless;
-    let (cassette, whole) = match Cassette::parse(&bytes) {
+    let (cassette, full_content) = match Cassette::parse(&bytes) {
         Ok(cassette) => (cassette, &bytes),
         // Recreated by a process that did not know that its recording was taken over.
         Err(_) => {
@@ -184,7 +184,7 @@ fn parse_recording(mut bytes: Vec<u8>, head: &[u8], header: &CassetteHeader) -> 
     if !is_same(&cassette.header) {
         return RecordedCalls::ByOthers;
     }
-    let lines = whole.split_inclusive(|byte| *byte == b'\n').skip(1);
+    let lines = full_content.split_inclusive(|byte| *byte == b'\n').skip(1);
     let is_own = |call: &RecordedCall| match &call.outcome {
         CallOutcome::Answered(result) => result.provider == header.provider,
         CallOutcome::Failed(_) => true,

@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
     use crate::gate::sample::{
-        artifact, done, done_up_to, dry_run, failure, noon, success, untouched,
+        artifact, done_up_to, dry_run, failure, finished_phase, noon, success, untouched,
     };
     use crate::state::FileState;
 
@@ -135,11 +135,13 @@ mod tests {
         Never,
     }
 
-    fn state(made: &[PhaseSetup]) -> SpecState {
+    fn state(phase_setups: &[PhaseSetup]) -> SpecState {
         let mut state = done_up_to(None, noon());
-        for ((known, made), phase) in state.phases.iter_mut().zip(made).zip(PhaseId::ALL) {
+        for ((known, made), phase) in state.phases.iter_mut().zip(phase_setups).zip(PhaseId::ALL) {
             *known = match made {
-                PhaseSetup::Done | PhaseSetup::Changed => done(phase, success(phase, 1, noon())),
+                PhaseSetup::Done | PhaseSetup::Changed => {
+                    finished_phase(phase, success(phase, 1, noon()))
+                }
                 PhaseSetup::Failed | PhaseSetup::Dry | PhaseSetup::Never => untouched(phase),
             };
             match made {
@@ -164,7 +166,7 @@ mod tests {
         state
     }
 
-    fn made() -> impl Strategy<Value = PhaseSetup> {
+    fn any_setup() -> impl Strategy<Value = PhaseSetup> {
         prop::sample::select(vec![
             PhaseSetup::Done,
             PhaseSetup::Done,
@@ -180,7 +182,7 @@ mod tests {
 
         proptest! {
             #[test]
-            fn phase_needs_its_inputs_done(made in prop::collection::vec(made(), 6)) {
+            fn phase_needs_its_inputs_done(made in prop::collection::vec(any_setup(), 6)) {
                 let state = state(&made);
                 let is_done = |phase: &PhaseId| made[PhaseId::ALL.iter().position(|known| known == phase).unwrap()] == PhaseSetup::Done;
                 let expected: Vec<PhaseId> = PhaseId::ALL
@@ -215,7 +217,10 @@ mod tests {
 
     #[test]
     fn obstacle_of_phase_is_named() {
-        let why = |made: [PhaseSetup; 6], phase| match check_transition(&state(&made), phase) {
+        let why = |phase_setups: [PhaseSetup; 6], phase| match check_transition(
+            &state(&phase_setups),
+            phase,
+        ) {
             Err(error @ SpecError::Transition { .. }) => error.to_string(),
             other => panic!("{other:?}"),
         };

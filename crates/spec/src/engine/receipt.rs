@@ -212,7 +212,7 @@ mod tests {
                         timed_out: Some(false),
                         extensions: BTreeMap::new(),
                     };
-                    tally.answered(LlmReceipt::of_answer(&result, allowed, None), 1);
+                    tally.record_call(LlmReceipt::of_answer(&result, allowed, None), 1);
                 }
                 Call::Failed(error) => {
                     tally.failed(
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// The receipt of an attempt with these calls, as written.
-    fn written(
+    fn attempt_receipt(
         phase: PhaseId,
         status: PhaseStatus,
         exit: ExitStatus,
@@ -238,7 +238,7 @@ mod tests {
             class: "provider".to_owned(),
             message: text.to_owned(),
         });
-        let made = PhaseEntry {
+        let phase_entry = PhaseEntry {
             status,
             llm: tally.receipt(),
             attempts: tally.attempts(),
@@ -247,17 +247,17 @@ mod tests {
         };
         let id = ReceiptId::new(phase, at, 1);
         let spec = "export-data".parse().unwrap();
-        let made = receipt(
+        let spec_receipt = receipt(
             &spec,
             &id,
-            made,
+            phase_entry,
             exit,
             Written {
                 at,
                 clock: ClockSource::System,
             },
         );
-        serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap()
+        serde_json::from_slice(&to_canonical_json(&spec_receipt).unwrap()).unwrap()
     }
 
     mod properties {
@@ -273,11 +273,11 @@ mod tests {
                 calls in calls(),
                 said in any::<String>(),
             ) {
-                let told = written(phase, status, exit, &tally(&calls), &said);
-                prop_assert_eq!(&told["pipeline"]["execution_strategy"], "controlled");
-                prop_assert_eq!(&told["exit_code"], exit.code());
-                prop_assert_eq!(&told["dry_run"], status == PhaseStatus::DryRun);
-                prop_assert_eq!(&told["phases"][0]["phase_id"], phase.as_str());
+                let json = attempt_receipt(phase, status, exit, &tally(&calls), &said);
+                prop_assert_eq!(&json["pipeline"]["execution_strategy"], "controlled");
+                prop_assert_eq!(&json["exit_code"], exit.code());
+                prop_assert_eq!(&json["dry_run"], status == PhaseStatus::DryRun);
+                prop_assert_eq!(&json["phases"][0]["phase_id"], phase.as_str());
             }
 
             /// For any calls of which the last was answered.
@@ -289,12 +289,12 @@ mod tests {
             ) {
                 let mut calls = earlier;
                 calls.push(Call::Answered { provider: provider.clone(), model: model.clone(), tokens: Some(1) });
-                let told = written(phase, PhaseStatus::Success, ExitStatus::Success, &tally(&calls), "");
-                let llm = &told["phases"][0]["llm"];
+                let json = attempt_receipt(phase, PhaseStatus::Success, ExitStatus::Success, &tally(&calls), "");
+                let llm = &json["phases"][0]["llm"];
                 prop_assert_eq!(llm["provider"].as_str(), Some(provider.as_str()));
                 prop_assert_eq!(llm["model_used"].as_str(), Some(model.as_str()));
                 prop_assert!(llm["error"].is_null());
-                prop_assert_eq!(told["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
+                prop_assert_eq!(json["phases"][0]["attempts"].as_u64(), Some(calls.len() as u64));
             }
 
             /// The warning of a fallback is in the receipt, with both names and the class of the
@@ -307,13 +307,13 @@ mod tests {
             ) {
                 let fell_back = FellBack { primary: primary.clone(), category, reason, fallback: fallback.clone() };
                 let at: Timestamp = "2026-01-31T12:00:00Z".parse().unwrap();
-                let mut made = PhaseEntry::begun(PhaseId::Design, at);
-                made.warnings.push(ReceiptWarning::fallback(&fell_back));
+                let mut phase_entry = PhaseEntry::begun(PhaseId::Design, at);
+                phase_entry.warnings.push(ReceiptWarning::fallback(&fell_back));
                 let id = ReceiptId::new(PhaseId::Design, at, 1);
                 let written = Written { at, clock: ClockSource::System };
-                let made = receipt(&"s".parse().unwrap(), &id, made, ExitStatus::Success, written);
-                let told: Value = serde_json::from_slice(&to_canonical_json(&made).unwrap()).unwrap();
-                let warning = &told["phases"][0]["warnings"][0];
+                let spec_receipt = receipt(&"s".parse().unwrap(), &id, phase_entry, ExitStatus::Success, written);
+                let json: Value = serde_json::from_slice(&to_canonical_json(&spec_receipt).unwrap()).unwrap();
+                let warning = &json["phases"][0]["warnings"][0];
                 prop_assert_eq!(&warning["type"], "llm_fallback");
                 let message = warning["message"].as_str().unwrap();
                 prop_assert!(message.contains(&primary) && message.contains(&fallback) && message.contains(category));
@@ -323,7 +323,8 @@ mod tests {
 
     #[test]
     fn findings_are_short_and_few_and_say_so() {
-        let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
+        let mut phase_entry =
+            PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
         let finding = Finding::error(
             Code::new("spec-answer-empty"),
             "x".repeat(9_000),
@@ -332,12 +333,12 @@ mod tests {
         let mut untold = 0;
         for _ in 0..3 {
             add_findings(
-                &mut made,
+                &mut phase_entry,
                 &mut untold,
                 &Verdict::new(vec![finding.clone(); 30]),
             );
         }
-        let made = bounded(made, untold);
+        let made = bounded(phase_entry, untold);
         assert_eq!(made.findings.len(), MAX_FINDINGS);
         assert!(
             made.findings
@@ -357,17 +358,18 @@ mod tests {
 
     #[test]
     fn warnings_in_receipt_are_limited_and_counted() {
-        let mut made = PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
+        let mut phase_entry =
+            PhaseEntry::begun(PhaseId::Design, "2026-01-31T12:00:00Z".parse().unwrap());
         let warning = |kind: &str, message: &str| ReceiptWarning {
             kind: kind.to_owned(),
             message: message.to_owned(),
         };
-        made.warnings = vec![warning("file_passed_over", &"\u{1b}x".repeat(9_000)); 9_900];
-        made.warnings.push(warning(
+        phase_entry.warnings = vec![warning("file_passed_over", &"\u{1b}x".repeat(9_000)); 9_900];
+        phase_entry.warnings.push(warning(
             "hook_failed",
             "the hook lint ended with exit code 1",
         ));
-        let made = bounded(made, 0);
+        let made = bounded(phase_entry, 0);
         assert!(to_canonical_json(&made).unwrap().len() < 100_000);
         assert_eq!(made.warnings.len(), 22);
         assert_eq!(made.warnings[20].kind, "hook_failed");

@@ -39,7 +39,7 @@ pub(super) struct Tally {
 
 impl Tally {
     /// Adds a call that was answered after this many attempts.
-    pub(super) fn answered(&mut self, call: LlmReceipt, attempts: u64) {
+    pub(super) fn record_call(&mut self, call: LlmReceipt, attempts: u64) {
         self.attempts = self.attempts.saturating_add(attempts);
         self.answered.push(call.clone());
         self.last = Some(call);
@@ -116,8 +116,8 @@ mod tests {
     fn corrections_are_counted_and_unknown_values_stay_unknown() {
         let mut tally = Tally::default();
         assert_eq!((tally.receipt(), tally.attempts()), (None, 0));
-        tally.answered(call(Some(10), Some((5, CostBasis::Reported))), 2);
-        tally.answered(call(Some(1), Some((2, CostBasis::Estimated))), 1);
+        tally.record_call(call(Some(10), Some((5, CostBasis::Reported))), 2);
+        tally.record_call(call(Some(1), Some((2, CostBasis::Estimated))), 1);
         let summed = tally.receipt().unwrap();
         assert_eq!(
             (summed.tokens_input, summed.tokens_output, tally.attempts()),
@@ -125,7 +125,7 @@ mod tests {
         );
         let cost = summed.cost.unwrap();
         assert_eq!((cost.micro_dollars, cost.basis), (7, CostBasis::Estimated));
-        tally.answered(call(None, None), 1);
+        tally.record_call(call(None, None), 1);
         let summed = tally.receipt().unwrap();
         assert_eq!((summed.tokens_input, summed.cost), (None, None));
     }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn failure_after_answer_keeps_the_answers_usage() {
         let mut tally = Tally::default();
-        tally.answered(call(Some(10), None), 1);
+        tally.record_call(call(Some(10), None), 1);
         let failed = LlmReceipt {
             error: Some("timeout".to_owned()),
             ..LlmReceipt::default()

@@ -204,10 +204,10 @@ fn recorded(header: &CassetteHeader, by: &str) -> (Digest, Vec<u8>) {
 }
 
 /// Whether an attempt with this provider reuses an answer that an earlier one left.
-fn takes(fixture: &Fixture, asked: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
+fn takes(fixture: &Fixture, cassette_header: &CassetteHeader, key: &Digest) -> (bool, Vec<String>) {
     let lock = fixture.lock();
     let mut run = fixture.begin(&lock, PhaseId::Requirements);
-    let Recording::To(writer) = run.recording(asked).unwrap() else {
+    let Recording::To(writer) = run.recording(cassette_header).unwrap() else {
         panic!("not recorded")
     };
     (writer.holds_answer(key), kinds(&run))
@@ -217,8 +217,8 @@ const LEFT: &str = "requirements-20260131-120000-0001.0123456789abcdef.calls.jso
 
 #[test]
 fn answers_in_project_are_never_used() {
-    let asked = header("gateway", "m");
-    let (key, bytes) = recorded(&asked, "gateway");
+    let cassette_header = header("gateway", "m");
+    let (key, bytes) = recorded(&cassette_header, "gateway");
     let fixture = fixture();
     std::fs::create_dir_all(fixture.path("context")).unwrap();
     for name in [
@@ -228,10 +228,10 @@ fn answers_in_project_are_never_used() {
     ] {
         std::fs::write(fixture.path("context").join(name), &bytes).unwrap();
     }
-    assert_eq!(takes(&fixture, &asked, &key), (false, Vec::new()));
+    assert_eq!(takes(&fixture, &cassette_header, &key), (false, Vec::new()));
     // The same bytes in Crucible's own directory are a paid answer.
     std::fs::write(fixture.calls().join(LEFT), &bytes).unwrap();
-    assert_eq!(takes(&fixture, &asked, &key), (true, Vec::new()));
+    assert_eq!(takes(&fixture, &cassette_header, &key), (true, Vec::new()));
     // A spec of the same name in another project does not see it.
     let other = SpecProject::at(fixture.home.path().join("data"));
     let other = SpecStore::new(&other, fixture.store.spec().clone())
@@ -255,13 +255,17 @@ fn unused_answer_needs_same_provider() {
     }
     assert!(takes(&fixture, &header("gateway", "m"), &key).0);
     // A line of another provider, under a false header or none.
-    for whole in [true, false] {
+    for is_complete in [true, false] {
         let (key, bytes) = recorded(&header("gateway", "m"), "anthropic");
         let line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
         let fixture = self::fixture();
         std::fs::write(
             fixture.calls().join(LEFT),
-            if whole { &bytes[..] } else { &bytes[line..] },
+            if is_complete {
+                &bytes[..]
+            } else {
+                &bytes[line..]
+            },
         )
         .unwrap();
         assert_eq!(
@@ -273,8 +277,8 @@ fn unused_answer_needs_same_provider() {
 
 #[test]
 fn unreadable_recording_is_renamed_with_warning() {
-    let asked = header("gateway", "m");
-    let (key, bytes) = recorded(&asked, "gateway");
+    let cassette_header = header("gateway", "m");
+    let (key, bytes) = recorded(&cassette_header, "gateway");
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::write(elsewhere.path().join("calls"), &bytes).unwrap();
     for is_link in [false, true] {
@@ -285,7 +289,7 @@ fn unreadable_recording_is_renamed_with_warning() {
             false => std::fs::write(&left, b"{\"no\":\"recording\"}\n").unwrap(),
         }
         assert_eq!(
-            takes(&fixture, &asked, &key),
+            takes(&fixture, &cassette_header, &key),
             (false, vec!["calls_unreadable".to_owned()])
         );
         assert!(
@@ -295,7 +299,11 @@ fn unreadable_recording_is_renamed_with_warning() {
                 .symlink_metadata()
                 .is_ok()
         );
-        assert_eq!(takes(&fixture, &asked, &key), (false, Vec::new()), "once");
+        assert_eq!(
+            takes(&fixture, &cassette_header, &key),
+            (false, Vec::new()),
+            "once"
+        );
     }
 }
 
@@ -305,15 +313,15 @@ fn failed_cleanup_is_reported_and_repeated() {
     let lock = fixture.lock();
     let mut run = fixture.begin(&lock, PhaseId::Requirements);
     fixture.gather(&mut run);
-    let asked = header("gateway", "m");
-    run.recording(&asked).unwrap();
-    let (_, bytes) = recorded(&asked, "gateway");
+    let cassette_header = header("gateway", "m");
+    run.recording(&cassette_header).unwrap();
+    let (_, bytes) = recorded(&cassette_header, "gateway");
     std::fs::write(run.calls(), &bytes).unwrap();
     run.entry.llm = Some(LlmReceipt {
         provider: Some("gateway".to_owned()),
         ..LlmReceipt::default()
     });
-    run.tally.answered(
+    run.tally.record_call(
         LlmReceipt {
             provider: Some("gateway".to_owned()),
             ..LlmReceipt::default()
@@ -346,12 +354,12 @@ fn failed_cleanup_is_reported_and_repeated() {
 #[test]
 fn unused_calls_are_kept_for_next_attempt() {
     let mut fixture = fixture();
-    let asked = header("gateway", "m");
-    let (key, bytes) = recorded(&asked, "gateway");
+    let cassette_header = header("gateway", "m");
+    let (key, bytes) = recorded(&cassette_header, "gateway");
     for is_asked in [false, true] {
         let lock = fixture.lock();
         let mut run = fixture.begin(&lock, PhaseId::Requirements);
-        run.recording(&asked).unwrap();
+        run.recording(&cassette_header).unwrap();
         if is_asked {
             std::fs::write(run.calls(), &bytes).unwrap();
         }
@@ -368,7 +376,7 @@ fn unused_calls_are_kept_for_next_attempt() {
             usize::from(is_asked)
         );
     }
-    assert!(takes(&fixture, &asked, &key).0);
+    assert!(takes(&fixture, &cassette_header, &key).0);
     assert_eq!(fixture.kept("context", "calls"), [""; 0]);
 }
 
@@ -461,7 +469,7 @@ fn manual_edits_are_kept_before_promotion() {
             .map(|name| std::fs::read_to_string(fixture.path("context").join(name)).unwrap())
             .collect();
         assert!(
-            count == 0 || texts.iter().any(|kept| kept == text),
+            count == 0 || texts.iter().any(|stored_text| stored_text == text),
             "{texts:?}"
         );
     };

@@ -89,11 +89,11 @@ fn apply_in_turn(
         let why = "its diff and its receipt name different files";
         return Err(advice.blocked(why));
     }
-    let is_at = |wanted: fn(&FixedFile) -> Option<Digest>| {
+    let is_at = |requested: fn(&FixedFile) -> Option<Digest>| {
         fixup
             .files
             .iter()
-            .find(|file| present.digest(&file.path) != wanted(file))
+            .find(|file| present.digest(&file.path) != requested(file))
     };
     if is_at(|file| file.after).is_none() {
         let verdict = Verdict::new(recovered(&left));

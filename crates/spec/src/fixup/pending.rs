@@ -34,12 +34,12 @@ pub(crate) fn pending_fixup(
         return Ok(None);
     };
     let blocked = |what: &str| {
-        let again = format!(
+        let second_text = format!(
             "run `crucible resume {} --phase fixup` for a new one",
             state.spec
         );
         SpecError::FixupBlocked {
-            why: format!("{FIXUP_DIFF} {what}; {again}"),
+            why: format!("{FIXUP_DIFF} {what}; {second_text}"),
         }
     };
     let Some(patch) = fixup

@@ -30,8 +30,8 @@ pub(crate) fn propose_fixup(
     if !scanner.scan(answer.as_str().as_bytes()).is_empty() {
         return Err(refused(secret("the answer")));
     }
-    let shown: Vec<RepoPath> = files.keys().cloned().collect();
-    let proposal = read_answer(format, answer, &shown).map_err(|error| refused(error.finding()))?;
+    let paths: Vec<RepoPath> = files.keys().cloned().collect();
+    let proposal = read_answer(format, answer, &paths).map_err(|error| refused(error.finding()))?;
     if let Some(finding) = dropped_block(format, answer.as_str(), &proposal) {
         return Err(refused(finding));
     }

@@ -106,14 +106,14 @@ impl<'a> FixupRecord<'a> {
 
     /// Completes or rolls back the journal, if there is one.
     pub(super) fn recover(&self, project: &SpecProject) -> Result<RecoveredEdit, TreeEditError> {
-        let remade = |claim: &ClaimedEdit, old: Option<&[u8]>| self.remade(project, claim, old);
+        let remade = |claim: &ClaimedEdit, old: Option<&[u8]>| self.regenerate(project, claim, old);
         self.with(project, |journal| {
             recover_tree_edit_with(project.root(), journal, &remade)
         })
     }
 
     /// The new content of a file according to the diff.
-    fn remade(
+    fn regenerate(
         &self,
         project: &SpecProject,
         claim: &ClaimedEdit,

@@ -405,9 +405,9 @@ fn secrets_and_empty_changes_are_refused() {
     }
     // A mark that the file already had is ordinary text.
     let shown = files(&[("src/a.rs", marked)]);
-    let kept = format!("{marked}// kept\n");
+    let stored_text = format!("{marked}// kept\n");
     propose_fixup(
-        &whole(&[("src/a.rs", &kept)]),
+        &whole(&[("src/a.rs", &stored_text)]),
         EditFormat::WholeFile,
         &shown,
         &policy(),
@@ -494,9 +494,9 @@ fn killed(
         .map(|(path, before, after)| serde_json::json!({"path": path, "before": digest(before), "after": digest(after)}))
         .collect();
     for (index, (path, _, after)) in edits.iter().enumerate() {
-        let beside =
+        let sibling_path =
             PathBuf::from(path).with_file_name(format!(".crucible-edit-{token}-{index}.new"));
-        fixture.put(beside.to_str().unwrap(), after.unwrap_or_default());
+        fixture.put(sibling_path.to_str().unwrap(), after.unwrap_or_default());
     }
     serde_json::json!({
         "schema_version": "crucible-tree-edit-v1", "stage": "ready", "purpose": purpose, "token": token, "made": [],
@@ -696,10 +696,10 @@ fn applied_fixup_keeps_line_endings_and_modes() {
     expected.insert("project/run.sh".to_owned(), "echo\nexit 0".to_owned());
     assert_eq!(fixture.tree(), expected);
     // If the process was killed before the receipt, applying again changes nothing.
-    let again = fixture
+    let second_applied_fixup = fixture
         .apply(&fixup, &policy(), LinkPolicy::Refuse)
         .unwrap();
-    assert_eq!(again.files, applied.files);
+    assert_eq!(second_applied_fixup.files, applied.files);
     assert_eq!(fixture.tree(), expected);
 }
 

@@ -234,9 +234,9 @@ impl<'a> Judge<'a> {
                 Finding::error(Code::new("gate-evidence-missing"), file, hint),
             );
         }
-        if let Some(odd) = instants(receipt, phase).err() {
+        if let Some(unusual_text) = instants(receipt, phase).err() {
             let hint = format!(
-                "Its times contradict each other: {odd}; {}.",
+                "Its times contradict each other: {unusual_text}; {}.",
                 self.run(phase)
             );
             self.add(
@@ -366,11 +366,11 @@ impl<'a> Judge<'a> {
         }
         let code = Code::new("gate-fixups-pending");
         let subject = counted(pending, "file");
-        let stands = self
+        let phase_condition = self
             .state
             .phase(PhaseId::Fixup)
             .map(|known| standing(self.state, known));
-        let hint = match stands {
+        let hint = match phase_condition {
             Some(PhaseCondition::Success) => format!(
                 "Proposed changes are not applied: `crucible resume {} --phase fixup --apply-fixups`.",
                 self.state.spec

@@ -110,7 +110,7 @@ pub(crate) fn untouched(phase: PhaseId) -> PhaseState {
 }
 
 /// A phase whose newest receipt is this success, with all its files unchanged on disk.
-pub(crate) fn done(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
+pub(crate) fn finished_phase(phase: PhaseId, receipt: SpecReceipt) -> PhaseState {
     let tracked = |records: &[FileRecord]| -> Vec<TrackedRecord> {
         records
             .iter()
@@ -140,7 +140,7 @@ pub(crate) fn done_up_to(last: Option<PhaseId>, at: Timestamp) -> SpecState {
         .count() as i64;
     let phases = PhaseId::ALL.into_iter().zip(1..).map(|(phase, place)| {
         if Some(phase) <= last {
-            done(
+            finished_phase(
                 phase,
                 success(phase, place as u64, later(at, (place - count) * 60_000)),
             )

@@ -98,19 +98,22 @@ fn phases_are_ordered_by_place_not_name() {
     assert_ne!(by_name, PhaseId::ALL, "or this test proves nothing");
     for reached in [None].into_iter().chain(PhaseId::ALL.map(Some)) {
         let state = done_up_to(reached, noon());
-        for asked in PhaseId::ALL {
-            let verdict = judged(&state, &policy(asked));
+        for phase_id in PhaseId::ALL {
+            let verdict = judged(&state, &policy(phase_id));
             assert_eq!(
                 verdict.passes(),
-                reached >= Some(asked),
-                "{reached:?} for {asked}"
+                reached >= Some(phase_id),
+                "{reached:?} for {phase_id}"
             );
             let missing = verdict.errors().map(|finding| finding.subject.as_str());
-            let expected = asked
+            let expected = phase_id
                 .up_to()
                 .filter(|phase| Some(*phase) > reached)
                 .map(PhaseId::as_str);
-            assert!(missing.eq(expected), "{reached:?} for {asked}: {verdict:?}");
+            assert!(
+                missing.eq(expected),
+                "{reached:?} for {phase_id}: {verdict:?}"
+            );
         }
     }
 }
@@ -151,8 +154,8 @@ fn nothing_dry_runs_and_failures_do_not_pass() {
 
 #[test]
 fn later_failure_refuses_later_dry_run_passes() {
-    let fine = done_up_to(Some(PhaseId::Final), noon());
-    let failed = changed(fine.clone(), PhaseId::Design, |known| {
+    let spec_state = done_up_to(Some(PhaseId::Final), noon());
+    let failed = changed(spec_state.clone(), PhaseId::Design, |known| {
         known.newest = Some(failure(PhaseId::Design, 9, noon()));
         known.newest_real = known.newest.clone();
     });
@@ -160,11 +163,11 @@ fn later_failure_refuses_later_dry_run_passes() {
         codes(&judged(&failed, &GatePolicy::default())),
         ["gate-phase-failed"]
     );
-    let dry = changed(fine.clone(), PhaseId::Design, |known| {
+    let dry = changed(spec_state.clone(), PhaseId::Design, |known| {
         known.newest = Some(dry_run(PhaseId::Design, 9, noon()));
     });
     assert!(judged(&dry, &GatePolicy::default()).passes());
-    let later = changed(fine, PhaseId::Review, |known| {
+    let later = changed(spec_state, PhaseId::Review, |known| {
         known.newest = Some(failure(PhaseId::Review, 9, noon()));
         known.newest_real = known.newest.clone();
     });
@@ -331,10 +334,10 @@ fn pending_fixups_refuse_only_if_required() {
 #[test]
 fn success_receipt_containing_a_failure_is_refused() {
     use crucible_llm::ReceiptWarning;
-    let fine = done_up_to(Some(PhaseId::Tasks), noon());
+    let spec_state = done_up_to(Some(PhaseId::Tasks), noon());
     let hook = |end| json!({ "name": "lint", "moment": "post_phase", "end": end, "duration_ms": 1, "on_fail": "fail" });
     let entry = |change: &dyn Fn(&mut PhaseEntry)| {
-        let state = changed(fine.clone(), PhaseId::Tasks, |known| {
+        let state = changed(spec_state.clone(), PhaseId::Tasks, |known| {
             receipt_changed(known, |receipt| change(&mut receipt.phases[0]));
         });
         codes(&judged(&state, &GatePolicy::default()))
@@ -664,7 +667,7 @@ impl Fate {
         }
         receipt.phases.push(entry);
         receipt.phases.extend(failed);
-        let mut known = done(phase, receipt);
+        let mut known = finished_phase(phase, receipt);
         match self {
             Self::NeverRan => known = untouched(phase),
             Self::OnlyDry => {

@@ -93,12 +93,12 @@ mod tests {
                 let line = annotation(&about(&subject, &hint), &subject);
                 prop_assert!(!line.contains(['\n', '\r']), "{line:?}");
                 let rest = line.strip_prefix("::error ").unwrap();
-                let (properties, said) = rest.split_once("::").unwrap();
+                let (properties, message) = rest.split_once("::").unwrap();
                 let properties: Vec<&str> = properties.split(',').collect();
                 prop_assert_eq!(properties.len(), 2, "{:?}", properties);
                 prop_assert_eq!(undone(properties[0].strip_prefix("file=").unwrap()), subject.as_str());
                 prop_assert_eq!(properties[1], "title=gate-artifact-differs");
-                prop_assert_eq!(undone(said), format!("{subject}: {hint}"));
+                prop_assert_eq!(undone(message), format!("{subject}: {hint}"));
             }
         }
     }

@@ -159,7 +159,7 @@ fn hook(
     }
     let hook = Hook {
         name: name.to_owned(),
-        moment: match listed(&key("on"), &entry.on)? {
+        moment: match parse_word(&key("on"), &entry.on)? {
             HookPoint::PrePhase => HookMoment::PrePhase,
             HookPoint::PostPhase => HookMoment::PostPhase,
             HookPoint::PreGate => HookMoment::PreGate,
@@ -169,12 +169,12 @@ fn hook(
             .collect::<Result<_, _>>()
             .map_err(|error| Failure::usage(format!("hooks.{name}.phases: {error}")))?,
         command,
-        on_fail: match listed(&key("on_fail"), &entry.on_fail)? {
+        on_fail: match parse_word(&key("on_fail"), &entry.on_fail)? {
             OnHookFailure::Warn => OnFail::Warn,
             OnHookFailure::Fail => OnFail::Fail,
         },
         timeout: Duration::from_secs(seconds),
-        isolation: match listed(&key("sandbox"), &entry.sandbox)? {
+        isolation: match parse_word(&key("sandbox"), &entry.sandbox)? {
             Switch::On => HookIsolation::Required,
             Switch::Off => HookIsolation::Off,
         },
@@ -186,7 +186,7 @@ fn hook(
 }
 
 /// Parses a setting that takes one of a few words.
-fn listed<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, Failure> {
+fn parse_word<T: Words>(key: &str, value: &OneOf<T>) -> Result<T, Failure> {
     value.get().map_err(|text| {
         Failure::usage(format!(
             "{key} is {text:?}; use one of {}",

@@ -436,7 +436,7 @@ mod tests {
                 .block_on(run_hooks(hooks, HookMoment::PostPhase, &subject, &place))
         }
 
-        fn one(&self, script: &str) -> HookReceipt {
+        fn run_hook(&self, script: &str) -> HookReceipt {
             self.run(&[hook("one", script)]).remove(0)
         }
     }
@@ -456,7 +456,7 @@ mod tests {
     #[test]
     fn hook_runs_in_project_with_input() {
         let bench = Bench::new();
-        let done = bench.one(
+        let done = bench.run_hook(
             "cat > told; echo \"$CRUCIBLE_SPEC_ID $CRUCIBLE_PHASE $CRUCIBLE_HOOK $CRUCIBLE_HOOK_NAME $HOME\"; \
              test \"$CRUCIBLE_PROJECT\" -ef . && env | cut -d= -f1 | sort | tr '\\n' ' '",
         );
@@ -563,10 +563,10 @@ mod tests {
     #[test]
     fn killed_or_unread_hook_has_end() {
         let bench = Bench::new();
-        let killed = bench.one("echo before; kill -9 $$");
+        let killed = bench.run_hook("echo before; kill -9 $$");
         assert_eq!((killed.end, killed.exit_code), (HookEnd::Failed, None));
         assert_eq!(killed.said, "before\nended by signal 9");
-        let deaf = bench.one("exec <&-; exit 0");
+        let deaf = bench.run_hook("exec <&-; exit 0");
         assert_eq!(deaf.end, HookEnd::Passed, "{}", deaf.said);
     }
 
@@ -574,15 +574,15 @@ mod tests {
     fn hook_output_is_cut_and_redacted() {
         let bench = Bench::new();
         let secret = crucible_testkit::made_up_token();
-        let loud =
-            bench.one("head -c 3000000 /dev/zero | tr '\\0' 'ä'; echo the end; echo aside >&2");
+        let loud = bench
+            .run_hook("head -c 3000000 /dev/zero | tr '\\0' 'ä'; echo the end; echo aside >&2");
         assert_eq!(loud.end, HookEnd::Passed);
         assert!(
             loud.said.ends_with("the end\naside") && loud.said.len() <= SAID,
             "{}",
             loud.said
         );
-        let leak = bench.one(&format!(
+        let leak = bench.run_hook(&format!(
             "echo first; echo {secret}; echo {secret} >&2; exit 1"
         ));
         assert!(
@@ -599,7 +599,7 @@ mod tests {
     #[test]
     fn hook_output_keeps_last_1000_bytes() {
         let bench = Bench::new();
-        let padded = |spaces: usize| bench.one(&format!("printf 'x%{spaces}s' ''")).said;
+        let padded = |spaces: usize| bench.run_hook(&format!("printf 'x%{spaces}s' ''")).said;
         let limit = usize::try_from(KEPT.0).unwrap();
         assert_eq!(padded(limit - 1), "x", "the whole stream fits");
         assert_eq!(padded(limit), "", "its first byte does not");
@@ -617,7 +617,8 @@ mod tests {
     #[test]
     fn hook_over_output_limit_is_killed() {
         let bench = Bench::new();
-        let prints = |bytes: u64| bench.one(&format!("head -c {bytes} /dev/zero | tr '\\0' ' '"));
+        let prints =
+            |bytes: u64| bench.run_hook(&format!("head -c {bytes} /dev/zero | tr '\\0' ' '"));
         assert_eq!(prints(RUNAWAY.0).end, HookEnd::Passed);
         let ended = prints(RUNAWAY.0 + (1 << 20));
         assert_eq!((ended.end, ended.exit_code), (HookEnd::Failed, None));
@@ -702,7 +703,7 @@ mod tests {
     fn nothing_that_a_hook_starts_outlives_it() {
         let bench = Bench::new();
         let mark = format!("87{:07}", std::process::id());
-        let done = bench.one(&format!("setsid sleep {mark} & sleep {mark} & exit 0"));
+        let done = bench.run_hook(&format!("setsid sleep {mark} & sleep {mark} & exit 0"));
         assert_eq!(done.end, HookEnd::Passed);
         let mut slow = hook(
             "slow",

@@ -125,11 +125,11 @@ const DONE: &str = "All phases are done; run a gate";
 
 /// The existing inputs of a phase.
 fn current_inputs(status: &SpecStatus, phase: PhaseId) -> BTreeMap<String, String> {
-    let has_artifact = |wanted: PhaseId| {
+    let has_artifact = |requested: PhaseId| {
         let standing = status
             .phase_statuses
             .iter()
-            .find(|known| known.phase_id == wanted);
+            .find(|known| known.phase_id == requested);
         standing.is_some_and(|known| {
             matches!(
                 known.status,

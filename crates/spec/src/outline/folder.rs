@@ -50,7 +50,7 @@ pub struct SpecFolder {
 /// Fails if there is no such spec, if several have the name, or if the folder is outside of the project.
 pub fn find_spec_folder(
     project: &SpecProject,
-    here: &Path,
+    current_dir: &Path,
     named: &str,
 ) -> Result<SpecFolder, SpecError> {
     let root = project.root();
@@ -92,7 +92,7 @@ pub fn find_spec_folder(
         }
         return found.pop().ok_or_else(|| fail(absence(root)));
     }
-    let path = plain_path(root, here, named)
+    let path = plain_path(root, current_dir, named)
         .ok_or_else(|| fail(format!("it is not a folder in {}", root.display())))?;
     let (parent, name) = path.rsplit_once('/').unwrap_or(("", &path));
     for format in formats() {
@@ -254,9 +254,9 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The path of a folder in the project, if it is one.
-fn plain_path(root: &Path, here: &Path, named: &str) -> Option<String> {
+fn plain_path(root: &Path, current_dir: &Path, named: &str) -> Option<String> {
     let mut path = PathBuf::new();
-    for part in here.join(named).components() {
+    for part in current_dir.join(named).components() {
         match part {
             Component::CurDir => {}
             Component::ParentDir => {

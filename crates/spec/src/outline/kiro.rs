@@ -45,7 +45,7 @@ impl FolderFormat for Kiro {
 
 fn requirements(text: &str) -> Vec<RequirementText> {
     let mut found: Vec<RequirementText> = Vec::new();
-    let mut whole: Option<RequirementText> = None;
+    let mut full_requirement_text: Option<RequirementText> = None;
     let mut has_criteria = false;
     let mut is_in_criteria = false;
     let end = |whole: &mut Option<RequirementText>, has: bool, found: &mut Vec<_>| {
@@ -56,18 +56,20 @@ fn requirements(text: &str) -> Vec<RequirementText> {
     for line in scan(text).0 {
         if let Some((level, title)) = heading_of(&line) {
             if let Some((id, title)) = after_word(title, "Requirement ").and_then(numbered) {
-                end(&mut whole, has_criteria, &mut found);
-                whole = Some(new(id, title));
+                end(&mut full_requirement_text, has_criteria, &mut found);
+                full_requirement_text = Some(new(id, title));
                 (has_criteria, is_in_criteria) = (false, false);
             } else if level <= 2 {
-                end(&mut whole, has_criteria, &mut found);
+                end(&mut full_requirement_text, has_criteria, &mut found);
                 (has_criteria, is_in_criteria) = (false, false);
             } else {
                 is_in_criteria = after_word(title, "Acceptance Criteria").is_some();
             }
             continue;
         }
-        let Some(current) = &mut whole else { continue };
+        let Some(current) = &mut full_requirement_text else {
+            continue;
+        };
         let criterion = Some(line.text)
             .filter(|text| is_in_criteria && line.kind == LineKind::Text && indent(text) < 2)
             .and_then(|text| Some((numbered(text)?.0, list_item(text)?)));
@@ -82,7 +84,7 @@ fn requirements(text: &str) -> Vec<RequirementText> {
             current.push(&line);
         }
     }
-    end(&mut whole, has_criteria, &mut found);
+    end(&mut full_requirement_text, has_criteria, &mut found);
     found
 }
 

@@ -73,11 +73,11 @@ pub fn build_packet_with(
     let fits = |bytes: u64, lines: u64| bytes <= limits.max_bytes && lines <= limits.max_lines;
     let is_whole = fits(bytes, lines) && rows.iter().all(|row| row.sha256.is_some());
 
-    let mut taken: Vec<PacketEntry> = Vec::with_capacity(candidates.len());
+    let mut packet_entries: Vec<PacketEntry> = Vec::with_capacity(candidates.len());
     let mut optional = optional.into_iter();
     for entry in candidates {
         if entry.kind != EntryKind::Selected {
-            taken.push(entry);
+            packet_entries.push(entry);
         } else if let Some(row) = optional.next() {
             let with = (
                 bytes.saturating_add(row.bytes),
@@ -86,14 +86,14 @@ pub fn build_packet_with(
             if is_whole && fits(with.0, with.1) {
                 (bytes, lines) = with;
                 rows.push(row);
-                taken.push(entry);
+                packet_entries.push(entry);
             } else {
                 left_out.push(row);
             }
         }
     }
     // A named link is followed, even if a pattern that also matches it does not follow it.
-    let files = taken.iter().filter(|entry| is_file(entry.kind));
+    let files = packet_entries.iter().filter(|entry| is_file(entry.kind));
     let shown: HashSet<&str> = files.map(|entry| entry.name.as_str()).collect();
     passed_over.retain(|file| !shown.contains(file.name.as_str()));
     // These names reach a file, never a prompt.
@@ -124,9 +124,9 @@ pub fn build_packet_with(
             manifest: Box::new(manifest),
         });
     }
-    taken.iter().try_for_each(check_text)?;
+    packet_entries.iter().try_for_each(check_text)?;
     Ok(Packet {
-        entries: taken,
+        entries: packet_entries,
         manifest,
     })
 }
@@ -148,7 +148,7 @@ fn in_order(
             && (a.name == b.name || !is_file(a.kind))
         {
             return Err(SpecError::Source {
-                source_name: shown(&b.name),
+                source_name: display_name(&b.name),
                 why: "it is given twice, with two different texts; name it once".to_owned(),
             });
         }
@@ -166,7 +166,7 @@ fn in_order(
 /// the manifest.
 fn check_name(kind: EntryKind, name: &str) -> Result<(), SpecError> {
     let secret = |rule: &str| SpecError::SecretInPacket {
-        entry: shown(name),
+        entry: display_name(name),
         rule: rule.to_owned(),
         line: 0,
     };
@@ -183,7 +183,7 @@ fn check_text(entry: &PacketEntry) -> Result<(), SpecError> {
     let text = entry.content.as_str();
     if text.contains('\0') {
         return Err(SpecError::Source {
-            source_name: shown(&entry.name),
+            source_name: display_name(&entry.name),
             why: "it contains a NUL byte, so it is not text; leave it out".to_owned(),
         });
     }
@@ -202,6 +202,6 @@ fn is_file(kind: EntryKind) -> bool {
 }
 
 /// A name for a message: redacted and on one line.
-pub(super) fn shown(name: &str) -> String {
+pub(super) fn display_name(name: &str) -> String {
     short_line(&Scanner::builtin().redact(name).text, MAX_NAME_LEN)
 }

@@ -185,7 +185,9 @@ impl PacketEntry {
             EntryKind::Artifact(phase) | EntryKind::Previous(phase) => {
                 format!("artifacts/{}", phase.artifact())
             }
-            EntryKind::Idea | EntryKind::Named | EntryKind::Selected => build::shown(&self.name),
+            EntryKind::Idea | EntryKind::Named | EntryKind::Selected => {
+                build::display_name(&self.name)
+            }
         }
     }
 }
@@ -221,7 +223,7 @@ pub(crate) const COUNTED: ByteLimit = ByteLimit(16 << 20);
 impl PacketLimits {
     /// The room that is left besides these entries; zero if they exceed it.
     #[must_use]
-    pub fn beside(self, entries: &[PacketEntry]) -> Self {
+    pub fn subtract_entries(self, entries: &[PacketEntry]) -> Self {
         entries
             .iter()
             .map(|entry| entry.content.as_str())

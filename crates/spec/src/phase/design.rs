@@ -37,19 +37,19 @@ impl PhaseDefinition for DesignPhase {
 
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {
         let system = PromptBuilder::new()
-            .ours("You write the design of a change to a software project: how its requirements are met. ")
-            .ours(DOCUMENT_ALONE)
-            .ours(
+            .fixed_text("You write the design of a change to a software project: how its requirements are met. ")
+            .fixed_text(DOCUMENT_ALONE)
+            .fixed_text(
                 "- Name the requirements that each part serves by their ids, such as R-001. Name no other ids.\n\
                  - Use what the project already has. Name files by their paths. Write no code beyond short signatures.\n",
             );
-        let system = limits(system, &FORM).ours(THE_FORM).ours(
+        let system = limits(system, &FORM).fixed_text(THE_FORM).fixed_text(
             "# Design: Greenhouse lamps\n\n## Overview\n\nThe clock reads the hours from a table and switches the lamps (R-001); the hand \
              switch writes a time into the same table (R-002).\n\n## Components\n\n- `src/clock.rs` (R-001): wakes up each minute and switches.\n\
              - `src/switch.rs` (R-002): writes until when a lamp is left alone.\n\n## Data\n\nThe table `hours.csv`: lamp, from, to.\n\n\
              ## Risks\n\n- The clock of the machine is wrong: it is set at each start.\n",
         );
-        let user = correction(last_time(material(input), input), input).ours(
+        let user = correction(last_time(material(input), input), input).fixed_text(
             "\nWrite the design for these requirements. The first line is `# Design: ` and a title; then come the sections \
              ## Overview, ## Components, ## Data and ## Risks, each with text. Name every requirement by its id.\n",
         );

@@ -8,8 +8,8 @@ use super::definition::{
 };
 use super::prompt::{DOCUMENT_ALONE, THE_FORM, conversation, correction, limits, material};
 use crate::document::{
-    Fault, Form, TRACE_HEADING, measured, named, open, read_review, sections, traceability,
-    unknown, warning, without_trace,
+    Fault, Form, TRACE_HEADING, measured, open, parse_ids, read_review, sections, traceability,
+    unknown_references, warning, without_trace,
 };
 use crate::phase_id::PhaseId;
 
@@ -43,18 +43,18 @@ impl PhaseDefinition for FinalPhase {
 
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {
         let system = PromptBuilder::new()
-            .ours("You close the plan of a change to a software project with a summary for the people who build it. ")
-            .ours(DOCUMENT_ALONE)
-            .ours(
+            .fixed_text("You close the plan of a change to a software project with a summary for the people who build it. ")
+            .fixed_text(DOCUMENT_ALONE)
+            .fixed_text(
                 "- Say what is built and how, which decisions were made, and which findings of the review are still open. Add nothing \
                  that is not in the documents.\n\
                  - Write no table: a program adds one of requirements, tasks and findings.\n",
             );
-        let system = limits(system, &FORM).ours(THE_FORM).ours(
+        let system = limits(system, &FORM).fixed_text(THE_FORM).fixed_text(
             "# Final: Greenhouse lamps\n\n## Summary\n\nThe clock reads the hours from a table and switches the lamps. A hand switch wins for one \
              hour.\n\n## Open points\n\n- F-001: who changes the table at the end of summer time.\n",
         );
-        let user = correction(material(input), input).ours(
+        let user = correction(material(input), input).fixed_text(
             "\nWrite the summary of these documents. The first line is `# Final: ` and a title; then come `## Summary` with five to ten \
              sentences and `## Open points` with a list, or `- none`.\n",
         );
@@ -72,22 +72,22 @@ impl PhaseDefinition for FinalPhase {
         }
         let body = cut.unwrap_or(draft.body);
         let mut verdict = Verdict::new(sections(&body, &FINAL_SECTIONS));
-        if let Some(finding) =
-            requirements_of(input).and_then(|known| unknown(&named(&body, 'R'), &known))
+        if let Some(finding) = requirements_of(input)
+            .and_then(|known| unknown_references(&parse_ids(&body, 'R'), &known))
         {
             verdict.push(finding);
         }
         let of = |phase| artifact(input, phase).map_or("", Untrusted::as_str);
         let (tasks, review) = (of(PhaseId::Tasks), of(PhaseId::Review));
         let remarks = read_review(&review.replace("\r\n", "\n")).remarks.len();
-        let found = named(&body, 'F')
+        let found = parse_ids(&body, 'F')
             .into_iter()
             .filter(|id| usize::try_from(*id).is_ok_and(|id| id > remarks || id == 0));
         if found.count() > 0 && !review.is_empty() {
             verdict.push(Fault::UnknownId.into_finding("an id F-… that the review does not have"));
         }
-        let steps = named(&body, 'T');
-        if !tasks.is_empty() && !steps.is_subset(&named(tasks, 'T')) {
+        let steps = parse_ids(&body, 'T');
+        if !tasks.is_empty() && !steps.is_subset(&parse_ids(tasks, 'T')) {
             verdict.push(Fault::UnknownId.into_finding("an id T-… that no task has"));
         }
         let title = draft.title.as_deref().unwrap_or(input.spec.as_str());

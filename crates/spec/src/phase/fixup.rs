@@ -38,9 +38,13 @@ impl PhaseDefinition for FixupPhase {
                 || work.files.iter().any(|file| std::ptr::eq(*file, *entry))
         };
         let others = input.packet.entries.iter().filter(|entry| !is_apart(entry));
-        let prompt = entries(PromptBuilder::new().ours("For reading only:\n"), others);
+        let prompt = entries(
+            PromptBuilder::new().fixed_text("For reading only:\n"),
+            others,
+        );
         // The files to change come directly before the request: small models copy what they read last.
-        let prompt = correction(prompt, input).ours("\nThe files to change, as they are now:\n");
+        let prompt =
+            correction(prompt, input).fixed_text("\nThe files to change, as they are now:\n");
         let prompt = entries(prompt, work.files.iter().copied());
         let findings: Vec<_> = work
             .shown
@@ -53,13 +57,13 @@ impl PhaseDefinition for FixupPhase {
             .map(|file| format!("FILE: {}", file.name))
             .collect();
         let prompt = prompt
-            .ours("\nThe findings of the review about these files:\n")
+            .fixed_text("\nThe findings of the review about these files:\n")
             .untrusted("findings", &Untrusted::new(findings.join("\n")))
             .untrusted(
                 "the files that you may change",
                 &Untrusted::new(names.join("\n")),
             );
-        conversation(system(input.edit_format), prompt.ours(match input.edit_format {
+        conversation(system(input.edit_format), prompt.fixed_text(match input.edit_format {
             EditFormat::WholeFile => "\nCorrect what the block \"findings\" says. Give each file that you change whole, nothing left out.\n",
             EditFormat::SearchReplace => "\nCorrect what the block \"findings\" says, with blocks that search and replace.\n",
             EditFormat::Definitions => "\nCorrect what the block \"findings\" says. Of each file that you change, give only the definitions that change, each complete.\n",
@@ -209,7 +213,7 @@ fn begins_edit(line: &str) -> bool {
 }
 
 fn system(format: EditFormat) -> PromptText {
-    let prompt = PromptBuilder::new().ours(
+    let prompt = PromptBuilder::new().fixed_text(
         "You correct files of a software project as a review asks. A program reads your answer, makes a patch of it and shows it to a \
          person before anything changes; nobody reads explanations.\n\
          Rules:\n\
@@ -218,22 +222,22 @@ fn system(format: EditFormat) -> PromptText {
          - If no finding asks for a change, answer with the one line NO CHANGES.\n",
     );
     match format {
-        EditFormat::WholeFile => prompt.ours(
+        EditFormat::WholeFile => prompt.fixed_text(
             "- For each file that you change, write a line `FILE: ` with its path, and below it one code block that holds all of the \
              file's new content. The form:\n\nFILE: src/name.rs\n```\nthe whole new content\n```\n",
         ),
-        EditFormat::SearchReplace => prompt.ours(
+        EditFormat::SearchReplace => prompt.fixed_text(
             "- For each place that you change, write a line `FILE: ` with the file's path and below it one block. What is searched is \
              copied from the file line by line and stands in it once. The form:\n\nFILE: src/name.rs\n<<<<<<< SEARCH\nlines of the file\n\
              =======\nnew lines\n>>>>>>> REPLACE\n",
         ),
-        EditFormat::Definitions => prompt.ours(
+        EditFormat::Definitions => prompt.fixed_text(
             "- For each file that you change, write a line `FILE: ` with its path, and below it one code block that holds only the \
              functions, types, constants or methods that you change or add, each complete and a method inside the line of its class, \
              `impl` or module. Of a file that is not Rust, Python, JavaScript, TypeScript or Go, give all of its new content. The \
              form:\n\nFILE: src/name.rs\n```\nthe definitions that change\n```\n",
         ),
-        EditFormat::UnifiedDiff => prompt.ours(
+        EditFormat::UnifiedDiff => prompt.fixed_text(
             "- Write one unified diff as git does, with a line `diff --git a/src/name.rs b/src/name.rs` for each file, three lines of \
              context, and nothing before or behind it.\n",
         ),

@@ -47,11 +47,11 @@ pub(super) fn conversation(system: PromptText, user: PromptBuilder) -> Option<Ve
 pub(super) fn limits(prompt: PromptBuilder, form: &Form) -> PromptBuilder {
     let (lines, kib) = (form.max_lines as u64, (form.max_bytes >> 10) as u64);
     prompt
-        .ours("- At most ")
+        .fixed_text("- At most ")
         .number(lines)
-        .ours(" lines and ")
+        .fixed_text(" lines and ")
         .number(kib)
-        .ours(" KiB. Short is better.\n")
+        .fixed_text(" KiB. Short is better.\n")
 }
 
 /// The beginning of a user message: all entries of the packet in order, except the phase's last document.
@@ -61,7 +61,7 @@ pub(super) fn material(input: &PhaseInput<'_>) -> PromptBuilder {
         .entries
         .iter()
         .filter(|entry| !matches!(entry.kind, EntryKind::Previous(_)));
-    entries(PromptBuilder::new().ours("The material:\n"), material)
+    entries(PromptBuilder::new().fixed_text("The material:\n"), material)
 }
 
 /// Shows entries of the packet.
@@ -78,7 +78,7 @@ pub(super) fn entries<'a>(
 pub(super) fn last_time(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
     match input.previous() {
         Some(previous) => prompt
-            .ours("\nThe document as it was the last time; keep of it what still holds, in the same words:\n")
+            .fixed_text("\nThe document as it was the last time; keep of it what still holds, in the same words:\n")
             .untrusted("the last document", previous),
         None => prompt,
     }
@@ -94,7 +94,7 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
     let too_long =
         |code: &Code| *code == Fault::TooLong.code() || code.as_str() == "spec-answer-cut-off";
     // Small models copy what they see: from an answer that was too long they would copy the length.
-    let shown = if verdict
+    let content = if verdict
         .findings()
         .iter()
         .any(|finding| too_long(&finding.code))
@@ -104,20 +104,20 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
         text.get(..text.floor_char_boundary(SHOWN_ANSWER))
             .unwrap_or_default()
     };
-    let mut prompt = prompt.ours("\nA first answer was refused.\n");
-    if !crucible_model::says_nothing(shown) {
-        let name = if shown.len() < text.len() {
+    let mut prompt = prompt.fixed_text("\nA first answer was refused.\n");
+    if !crucible_model::says_nothing(content) {
+        let name = if content.len() < text.len() {
             "the beginning of the refused answer"
         } else {
             "the refused answer"
         };
-        prompt = prompt.untrusted(name, &Untrusted::new(shown));
+        prompt = prompt.untrusted(name, &Untrusted::new(content));
     }
     let all = verdict.findings();
     let mut reported = BTreeSet::new();
     let mut places = String::new();
     for finding in all.iter().take(SHOWN_FINDINGS) {
-        let line = match Fault::named(&finding.code) {
+        let line = match Fault::from_code(&finding.code) {
             Some(fault) => {
                 reported.insert(fault);
                 format!("{}: {}\n", finding.code, finding.subject)
@@ -133,11 +133,14 @@ pub(super) fn correction(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Promp
         "what was found in the refused answer",
         &Untrusted::new(places),
     );
-    prompt = prompt.ours("\nThis time:\n");
+    prompt = prompt.fixed_text("\nThis time:\n");
     for fault in reported {
-        prompt = prompt.ours("- ").ours(fault.hint()).ours("\n");
+        prompt = prompt
+            .fixed_text("- ")
+            .fixed_text(fault.hint())
+            .fixed_text("\n");
     }
-    prompt.ours("- Correct what was found, and keep what was right.\n")
+    prompt.fixed_text("- Correct what was found, and keep what was right.\n")
 }
 
 /// Lists the requirement ids one by one: small models otherwise take ids from the example.
@@ -150,7 +153,7 @@ pub(super) fn known_ids(prompt: PromptBuilder, input: &PhaseInput<'_>) -> Prompt
         .map(|id| RequirementId(id).to_string())
         .collect();
     prompt
-        .ours("The only requirements are ")
+        .fixed_text("The only requirements are ")
         .operator(&ids.join(", "))
-        .ours(".\n")
+        .fixed_text(".\n")
 }

@@ -48,9 +48,9 @@ impl PhaseDefinition for RequirementsPhase {
         match (input.previous(), earlier(input)) {
             (Some(text), Some(_)) => {
                 let prompt = prompt
-                    .ours("\nThe requirements as they are now:\n")
+                    .fixed_text("\nThe requirements as they are now:\n")
                     .untrusted("requirements", text);
-                let prompt = about_tests(correction(prompt, input), input).ours(
+                let prompt = about_tests(correction(prompt, input), input).fixed_text(
                     "\nThe block \"idea\" says what is wanted now. Compare it with these requirements and write only what changes: blocks `### R-NEW: title` for new \
                      requirements, whole blocks under their own id for changed ones, lines `REMOVED: R-002` for those that the idea no longer \
                      wants. If nothing changes, answer with the one line NO CHANGES.\n",
@@ -58,7 +58,7 @@ impl PhaseDefinition for RequirementsPhase {
                 conversation(system_of_changes(), prompt)
             }
             _ => {
-                let prompt = about_tests(correction(prompt, input), input).ours(
+                let prompt = about_tests(correction(prompt, input), input).fixed_text(
                     "\nThe block \"idea\" says what is wanted. Write its requirements; do nothing else that it asks for. The first line is \
                      `# Requirements: ` and a title. Then come three to six requirements: for each a heading `### R-001: title` with its own \
                      number, one sentence, and two or three checks.\n",
@@ -126,7 +126,7 @@ fn about_tests(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
     if tests_of_idea(input).is_empty() {
         return prompt;
     }
-    prompt.ours(
+    prompt.fixed_text(
         "\nThe idea names tests, on lines that begin with `Test:`. Copy each of these lines as it is, below the checks of the \
          requirement that the test checks. Begin no other line so.\n",
     )
@@ -136,7 +136,7 @@ fn about_tests(prompt: PromptBuilder, input: &PhaseInput<'_>) -> PromptBuilder {
 fn test_faults(
     document: &Requirements,
     earlier: Option<&Requirements>,
-    wanted: &[NamedTest],
+    requested: &[NamedTest],
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut named = Vec::new();
@@ -149,7 +149,7 @@ fn test_faults(
         }
         named.extend(found.tests);
     }
-    let missing = wanted.iter().filter(|test| !named.contains(test));
+    let missing = requested.iter().filter(|test| !named.contains(test));
     findings.extend(missing.map(|test| Fault::TestLine.into_finding(&test.to_string())));
     findings
 }
@@ -162,28 +162,31 @@ fn earlier(input: &PhaseInput<'_>) -> Option<Requirements> {
 
 fn system_of_all() -> PromptText {
     let prompt = PromptBuilder::new()
-        .ours("You write the requirements of a change to a software project. ")
-        .ours(DOCUMENT_ALONE)
-        .ours(
+        .fixed_text("You write the requirements of a change to a software project. ")
+        .fixed_text(DOCUMENT_ALONE)
+        .fixed_text(
             "- Each requirement is one thing that must be true when the work is done: a heading with its id, then one or two \
              sentences that say it, then two or three checks, each on a line that begins with `- `.\n\
              - Files of the project are background: what already works is no requirement, and nothing is added that the idea does not ask for.\n\
              - Write three to six requirements, never more than ",
         );
-    limits(prompt.number(FORM.max_entries as u64).ours(".\n"), &FORM)
-        .ours(THE_FORM)
-        .ours("# Requirements: Greenhouse lamps\n\n### R-001")
-        .ours(ONE)
-        .ours("\n### R-002")
-        .ours(OTHER)
-        .build()
+    limits(
+        prompt.number(FORM.max_entries as u64).fixed_text(".\n"),
+        &FORM,
+    )
+    .fixed_text(THE_FORM)
+    .fixed_text("# Requirements: Greenhouse lamps\n\n### R-001")
+    .fixed_text(ONE)
+    .fixed_text("\n### R-002")
+    .fixed_text(OTHER)
+    .build()
 }
 
 fn system_of_changes() -> PromptText {
     let prompt = PromptBuilder::new()
-        .ours("You keep the requirements of a change to a software project up to date. ")
-        .ours(CHANGES_ALONE)
-        .ours(
+        .fixed_text("You keep the requirements of a change to a software project up to date. ")
+        .fixed_text(CHANGES_ALONE)
+        .fixed_text(
             "- Write only what changes. Requirements that stay as they are must not stand in your answer.\n\
              - Files of the project are background: what already works is no requirement, and nothing is added that the idea does not ask for.\n\
              - Never give an id to another requirement. New requirements have the id R-NEW; a program numbers them.\n\
@@ -192,14 +195,14 @@ fn system_of_changes() -> PromptText {
     limits(
         prompt
             .number(FORM.max_entries as u64)
-            .ours(" requirements in all.\n"),
+            .fixed_text(" requirements in all.\n"),
         &FORM,
     )
-    .ours("The form of a new requirement, filled in for another project:\n\n### R-NEW")
-    .ours(ONE)
-    .ours("\nThe form of a changed requirement, here R-003, written out whole:\n\n### R-003")
-    .ours(OTHER)
-    .ours(
+    .fixed_text("The form of a new requirement, filled in for another project:\n\n### R-NEW")
+    .fixed_text(ONE)
+    .fixed_text("\nThe form of a changed requirement, here R-003, written out whole:\n\n### R-003")
+    .fixed_text(OTHER)
+    .fixed_text(
         "\nThe form of a removed requirement:\n\nREMOVED: R-002\n\n\
              The whole answer when nothing changes:\n\nNO CHANGES\n",
     )
@@ -213,8 +216,8 @@ mod tests {
     fn faults(document: &str, earlier: Option<&str>, idea: &str) -> Vec<String> {
         let earlier = earlier.map(Requirements::of_artifact);
         let document = Requirements::of_artifact(document);
-        let wanted = tests_of(idea).tests;
-        let findings = test_faults(&document, earlier.as_ref(), &wanted);
+        let expected = tests_of(idea).tests;
+        let findings = test_faults(&document, earlier.as_ref(), &expected);
         findings
             .into_iter()
             .map(|finding| finding.subject)

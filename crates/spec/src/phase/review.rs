@@ -29,9 +29,9 @@ impl PhaseDefinition for ReviewPhase {
 
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {
         let system = PromptBuilder::new()
-            .ours("You review the requirements, the design and the tasks of a change to a software project. ")
-            .ours(DOCUMENT_ALONE)
-            .ours(
+            .fixed_text("You review the requirements, the design and the tasks of a change to a software project. ")
+            .fixed_text(DOCUMENT_ALONE)
+            .fixed_text(
                 "- Look for what contradicts, what is missing, what cannot be checked, and what is wrong in the files of the project that \
                  are shown. Praise nothing and repeat nothing.\n\
                  - A finding is one line: its id, in brackets blocker, major or minor, then what it is about, a colon, and what is \
@@ -39,12 +39,12 @@ impl PhaseDefinition for ReviewPhase {
                  - Never more than ",
             )
             .number(FORM.max_entries as u64)
-            .ours(" findings. If there is none, write the one line `- none`.\n");
-        let system = limits(system, &FORM).ours(THE_FORM).ours(
+            .fixed_text(" findings. If there is none, write the one line `- none`.\n");
+        let system = limits(system, &FORM).fixed_text(THE_FORM).fixed_text(
             "# Review: Greenhouse lamps\n\n## Findings\n\n- F-001 [major] design: The table has no row for the end of summer time. Add one.\n\
              - F-002 [minor] src/clock.rs: It sleeps for two minutes, not for one. Let it sleep until the next minute.\n",
         );
-        let user = correction(material(input), input).ours(
+        let user = correction(material(input), input).fixed_text(
             "\nReview these documents. The first line is `# Review: ` and a title; then comes `## Findings` and one line \
              `- F-001 [major] design: what is wrong` for each finding, or `- none`.\n",
         );

@@ -37,21 +37,21 @@ impl PhaseDefinition for TasksPhase {
 
     fn messages(&self, input: &PhaseInput<'_>) -> Option<Vec<Message>> {
         let system = PromptBuilder::new()
-            .ours("You write the tasks of a change to a software project: the steps to take, in their order. ")
-            .ours(DOCUMENT_ALONE)
-            .ours(
+            .fixed_text("You write the tasks of a change to a software project: the steps to take, in their order. ")
+            .fixed_text(DOCUMENT_ALONE)
+            .fixed_text(
                 "- A task is one line: a checkbox, its id, the ids of the requirements that it serves, and one step that can be done and \
                  checked by itself. Below it, where files are known, one line with their paths.\n\
                  - Every requirement has at least one task. Tests are tasks, too.\n- Never more than ",
             )
             .number(FORM.max_entries as u64)
-            .ours(" tasks.\n");
-        let system = limits(system, &FORM).ours(THE_FORM).ours(
+            .fixed_text(" tasks.\n");
+        let system = limits(system, &FORM).fixed_text(THE_FORM).fixed_text(
             "# Tasks: Greenhouse lamps\n\n- [ ] T-001 (R-001): Keep the hours of the lamps in a table\n  files: src/clock.rs\n\
              - [ ] T-002 (R-001, R-002): Let the hand switch write into it\n  files: src/switch.rs\n\
              - [ ] T-003 (R-002): Test that a lamp stays as it was switched\n  files: tests/switch.rs\n",
         );
-        let user = correction(last_time(material(input), input), input).ours(
+        let user = correction(last_time(material(input), input), input).fixed_text(
             "\nWrite the tasks for this design. The first line is `# Tasks: ` and a title; then comes one line \
              `- [ ] T-001 (R-001): step` for each task. Every requirement stands in the parentheses of at least one task.\n",
         );

@@ -115,9 +115,9 @@ impl Case {
             verdict,
         });
         let messages = definition(self.phase).messages(&self.input(brief)).unwrap();
-        let mut shown = String::new();
+        let mut text = String::new();
         for message in &messages {
-            writeln!(shown, "=== {}", message.role.as_str()).unwrap();
+            writeln!(text, "=== {}", message.role.as_str()).unwrap();
             for line in message
                 .content
                 .as_str()
@@ -128,14 +128,14 @@ impl Case {
                     .strip_prefix("<<<DATA ")
                     .and_then(|rest| rest.rsplit_once(' '))
                 {
-                    Some((name, _)) => writeln!(shown, "<<<DATA {name}").unwrap(),
-                    None if line.starts_with(">>>END ") => writeln!(shown, ">>>END").unwrap(),
-                    None => writeln!(shown, "{line}").unwrap(),
+                    Some((name, _)) => writeln!(text, "<<<DATA {name}").unwrap(),
+                    None if line.starts_with(">>>END ") => writeln!(text, ">>>END").unwrap(),
+                    None => writeln!(text, "{line}").unwrap(),
                 }
             }
         }
         assert_eq!(messages.len(), 2, "one system, one user");
-        shown
+        text
     }
 }
 
@@ -604,14 +604,14 @@ mod properties {
                         prop_assert!(document.proposal.is_none() || phase == PhaseId::Fixup);
                         if phase != PhaseId::Fixup {
                             case.go_on_from(earlier.then_some(document.text.as_str()));
-                            let again = case.read(&document.text);
-                            prop_assert_eq!(again.map(|again| again.text), Ok(document.text), "{}", phase);
+                            let second_phase_document = case.read(&document.text);
+                            prop_assert_eq!(second_phase_document.map(|again| again.text), Ok(document.text), "{}", phase);
                         }
                     }
                     Err(verdict) => {
                         prop_assert!(!verdict.passes());
                         for finding in verdict.findings() {
-                            prop_assert!(crate::document::Fault::named(&finding.code).is_some());
+                            prop_assert!(crate::document::Fault::from_code(&finding.code).is_some());
                             prop_assert!(!finding.subject.contains('\n') && !finding.hint.is_empty());
                         }
                     }

@@ -69,10 +69,10 @@ impl ReadReceipt {
     pub(crate) fn staged(bytes: &[u8], spec: &SpecId) -> Option<(ReceiptId, Self)> {
         let read = Self::parse(bytes).ok()?;
         let id: ReceiptId = read.receipt.receipt_id.parse().ok()?;
-        let whole = read.receipt.digest.is_some()
+        let is_complete = read.receipt.digest.is_some()
             && read.receipt.sequence == id.sequence()
             && read.receipt.spec_id == spec.as_str();
-        whole.then_some((id, read))
+        is_complete.then_some((id, read))
     }
 
     /// The bytes of this receipt for copying: redacted if they contain a secret.
@@ -227,10 +227,10 @@ fn redact(value: &mut Value) {
 fn is_exact(value: &Value) -> bool {
     match value {
         Value::Number(number) => {
-            let whole = number
+            let total = number
                 .as_u64()
                 .or_else(|| number.as_i64().map(i64::unsigned_abs));
-            whole.is_none_or(|whole| whole <= EXACT)
+            total.is_none_or(|whole| whole <= EXACT)
         }
         Value::Array(items) => items.iter().all(is_exact),
         Value::Object(fields) => fields.values().all(is_exact),
@@ -460,8 +460,8 @@ mod tests {
         for text in [plain, spelled] {
             let read = read(&text, id).unwrap();
             assert_eq!((read.digest, read.receipt.digest), (digest, Some(digest)));
-            let shown = format!("{:?}", read.receipt);
-            assert!(!shown.contains(&secret[4..]), "{shown}");
+            let content = format!("{:?}", read.receipt);
+            assert!(!content.contains(&secret[4..]), "{content}");
             let phase = read.receipt.phase("design").unwrap();
             assert_eq!(
                 phase.error.as_ref().unwrap().class,

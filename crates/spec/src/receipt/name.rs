@@ -82,13 +82,13 @@ impl FromStr for ReceiptId {
                 most.contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit())
             };
             let (day, time, place) = (parts.next()?, parts.next()?, parts.next()?);
-            let whole = digits(day, 8..=8)
+            let is_complete = digits(day, 8..=8)
                 && digits(time, 6..=6)
                 && digits(place, 4..=18)
                 && parts.next().is_none();
             let sequence: u64 = place.parse().ok()?;
             // Each number has exactly one spelling.
-            (whole && sequence > 0 && format!("{sequence:04}") == place)
+            (is_complete && sequence > 0 && format!("{sequence:04}") == place)
                 .then_some((phase, sequence))
         })();
         let (phase, sequence) = parsed.ok_or(ReceiptIdError)?;

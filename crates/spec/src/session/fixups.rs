@@ -54,7 +54,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
             WaitingFixup::Missing => return Ok(Applying::Missing),
         };
         let spec = session.store.spec();
-        let again = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
+        let second_text = format!("`crucible resume {spec} --phase fixup --apply-fixups`");
         let hooked = self.hooked_by([HookMoment::PrePhase], PhaseId::Fixup);
         let unapplied = |run: &FixupRun<'_>, ledger: &mut Ledger, stopped: Stopped| {
             let fail = |note: FailureNote<'_>| {
@@ -69,7 +69,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
         };
         if let Err(stopped) = self.hooked_apply(&mut run, HookMoment::PrePhase, &subject) {
             return Err(unapplied(&run, &mut self.ledger, stopped).hint(format!(
-                "The fixup is pending: {again} continues with it, without a model call."
+                "The fixup is pending: {second_text} continues with it, without a model call."
             )));
         }
         let choice = self.fixups().map_err(Stopped::Interrupted);
@@ -95,7 +95,7 @@ impl<H: SessionHost> PhaseWork<'_, H> {
             Err(stopped) => {
                 let error = unapplied(&run, &mut self.ledger, stopped);
                 return Err(with_changed_files(error, &applied).hint(format!(
-                    "Run {again} again for the receipt; no model is called for it."
+                    "Run {second_text} again for the receipt; no model is called for it."
                 )));
             }
         };

@@ -218,10 +218,10 @@ impl<'a> SpecSession<'a> {
             .clone()
             .filter(|_| fell_back.is_none())
             .unwrap_or_default();
-        if let (Some(wanted), Some(_)) = (&self.arguments.model, &fell_back) {
+        if let (Some(requested), Some(_)) = (&self.arguments.model, &fell_back) {
             let own = backend.default_model();
             self.runtime.notices.notice(&format!(
-                "note: the fallback uses its own model {own}, not {wanted}"
+                "note: the fallback uses its own model {own}, not {requested}"
             ));
         }
         let name = if model.is_empty() {

@@ -140,7 +140,7 @@ impl IdeaBuilder {
     ///
     /// As [`IdeaBuilder::path`].
     pub fn source(&mut self, source: &Path, directory: &Path) -> Result<(), SpecError> {
-        let name = shown(source, directory);
+        let name = display_path(source, directory);
         let path: PathBuf = directory.join(source).components().collect();
         self.path(&name, &path)
             .map_err(|error| as_given(error, &name, source))
@@ -273,12 +273,12 @@ impl IdeaBuilder {
         let before = self.parts.len() + self.unread.len();
         let own = directory.join(CRUCIBLE);
         if own.symlink_metadata().is_ok() {
-            let shown = redacted(&short_line(
+            let content = redacted(&short_line(
                 &format!("{}/{CRUCIBLE}", name.trim_end_matches('/')),
                 MAX_NAME_LEN,
             ));
             self.notes.push(format!(
-                "{shown} is left out: Crucible keeps its own files there"
+                "{content} is left out: Crucible keeps its own files there"
             ));
         }
         let is_own = |entry: &Result<WalkedEntry, String>| match entry {
@@ -312,17 +312,17 @@ impl IdeaBuilder {
                 .unwrap_or(&path)
                 .to_string_lossy()
                 .into_owned();
-            let shown = format!("{}/{below}", name.trim_end_matches('/'));
+            let label = format!("{}/{below}", name.trim_end_matches('/'));
             let taken = match file {
                 Some(file) => self.file(file)?,
                 None => Taken::PassedOver(OmissionReason::NotAFile),
             };
             match taken {
-                Taken::Text(text) => self.add(Heading::Always, &shown, text),
-                Taken::Unread(bytes, lines) => self.leave_unread(&shown, bytes, lines),
+                Taken::Text(text) => self.add(Heading::Always, &label, text),
+                Taken::Unread(bytes, lines) => self.leave_unread(&label, bytes, lines),
                 // The name reaches a receipt, and nothing else redacts it before.
                 Taken::PassedOver(why) => self.passed_over.push(Omission {
-                    name: redacted(&shown),
+                    name: redacted(&label),
                     why,
                 }),
             }
@@ -486,7 +486,7 @@ fn refused(name: &str, why: &str) -> SpecError {
 
 /// The name of a source in the idea. An absolute path would reveal the machine, and would differ between
 /// machines.
-fn shown(source: &Path, directory: &Path) -> String {
+fn display_path(source: &Path, directory: &Path) -> String {
     let below = source.strip_prefix(directory).unwrap_or(source);
     let name = if below.is_absolute() {
         below.file_name().map_or(below, Path::new)
@@ -517,10 +517,19 @@ mod tests {
 
     #[test]
     fn no_absolute_path_reaches_the_idea() {
-        let here = Path::new("/home/me/shop");
-        assert_eq!(shown(Path::new("notes/a.md"), here), "notes/a.md");
-        assert_eq!(shown(Path::new("/home/me/shop/notes"), here), "notes");
-        assert_eq!(shown(Path::new("/tmp/x/idea.md"), here), "idea.md");
-        assert_eq!(shown(here, here), ".");
+        let current_dir = Path::new("/home/me/shop");
+        assert_eq!(
+            display_path(Path::new("notes/a.md"), current_dir),
+            "notes/a.md"
+        );
+        assert_eq!(
+            display_path(Path::new("/home/me/shop/notes"), current_dir),
+            "notes"
+        );
+        assert_eq!(
+            display_path(Path::new("/tmp/x/idea.md"), current_dir),
+            "idea.md"
+        );
+        assert_eq!(display_path(current_dir, current_dir), ".");
     }
 }

@@ -31,6 +31,6 @@ pub fn gather_packet(
     selectors: &FileSelectors,
     limits: PacketLimits,
 ) -> Result<Packet, SpecError> {
-    let selection = select_files(selectors, limits.beside(&fixed))?;
+    let selection = select_files(selectors, limits.subtract_entries(&fixed))?;
     build_packet_with(fixed, selection, limits)
 }

@@ -320,7 +320,7 @@ impl SpecStore {
     /// A turn to read, if available; the directory exists.
     fn look(&self) -> Result<Option<DirectoryTurn>, SpecError> {
         if !self.exists()? {
-            return Err(self.unknown());
+            return Err(self.unknown_spec());
         }
         // A file system without locks, or a process that never finishes: then read without a turn.
         Ok(

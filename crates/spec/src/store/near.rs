@@ -10,7 +10,7 @@ impl SpecStore {
     /// The error that the spec does not exist, with what is in its place, and the most similar names of
     /// existing specs, or some names if none is similar.
     #[must_use]
-    pub fn unknown(&self) -> SpecError {
+    pub fn unknown_spec(&self) -> SpecError {
         self.absent(SpecAbsence::Nothing)
     }
 
@@ -40,7 +40,7 @@ impl SpecStore {
             .dir
             .parent()
             .and_then(|specs| std::fs::read_dir(specs).ok());
-        let mut there: Vec<SpecId> = names
+        let mut current_spec_ids: Vec<SpecId> = names
             .into_iter()
             .flatten()
             .take(MAX_NAMES)
@@ -52,16 +52,16 @@ impl SpecStore {
             })
             .filter(|id| *id != self.spec)
             .collect();
-        there.sort_unstable();
-        let all: Vec<&str> = there.iter().map(SpecId::as_str).collect();
+        current_spec_ids.sort_unstable();
+        let all: Vec<&str> = current_spec_ids.iter().map(SpecId::as_str).collect();
         let near = nearest(self.spec.as_str(), &all);
-        let mut specs: Vec<SpecId> = there
+        let mut specs: Vec<SpecId> = current_spec_ids
             .iter()
             .filter(|id| near.contains(&id.as_str()))
             .cloned()
             .collect();
         if specs.is_empty() {
-            specs = there;
+            specs = current_spec_ids;
         }
         specs.truncate(TOLD);
         let workspace = workspace.map(|file| file.path().to_owned());
@@ -81,14 +81,14 @@ impl SpecStore {
     ///
     /// [`SpecError::SpelledOtherwise`] with the existing one.
     pub(super) fn is_spelled_so(&self) -> Result<(), SpecError> {
-        let taken = match self.alike_on_disk() {
+        let spec_id = match self.alike_on_disk() {
             Alike::Same => None,
             Alike::Other(other) => Some(other),
             Alike::None => WorkspaceFile::within(self.project.root())
                 .and_then(|file| file.load().ok())
                 .and_then(|list| list.spelled_otherwise(&self.spec).cloned()),
         };
-        match taken {
+        match spec_id {
             Some(other) => Err(SpecError::SpelledOtherwise {
                 spec: self.spec.clone(),
                 other,
@@ -143,8 +143,8 @@ mod tests {
     use super::*;
     use crate::project::SpecProject;
 
-    fn near(root: &std::path::Path, wanted: &str) -> (Vec<String>, bool) {
-        match SpecStore::new(&SpecProject::at(root), wanted.parse().unwrap()).unknown() {
+    fn near(root: &std::path::Path, expected: &str) -> (Vec<String>, bool) {
+        match SpecStore::new(&SpecProject::at(root), expected.parse().unwrap()).unknown_spec() {
             SpecError::Unknown {
                 near, workspace, ..
             } => (

@@ -316,10 +316,10 @@ fn complete_ledger(
         return Ok(());
     }
     let last = recorded_receipts::last_place(cache, ledger, (&project, spec), &newest)?;
-    let ours = marked(store);
+    let own_digest = marked(store);
     for (id, read) in unknown.into_iter().filter(|(id, _)| id.sequence() > last) {
         let path = store.dir().join(RECEIPTS).join(id.file_name());
-        let writer = match ours {
+        let writer = match own_digest {
             Some(digest) if digest == read.digest => ReceiptWriter::ThisMachine,
             _ => ReceiptWriter::Unknown,
         };
@@ -360,12 +360,12 @@ pub(super) fn staged(store: &SpecStore) -> Result<Option<Staged>, SpecError> {
     let Some(records) = records else {
         return Ok(None);
     };
-    let whole = records.iter().all(|record| {
+    let is_complete = records.iter().all(|record| {
         artifact_name(&record.path).is_some()
             && (holds(&staging.join(&record.path), record)
                 || holds(&dir.join(&record.path), record))
     });
-    Ok(whole.then_some(Staged {
+    Ok(is_complete.then_some(Staged {
         id,
         digest: read.digest,
         records,

@@ -449,9 +449,9 @@ pub(super) fn state(
         let phase_entry = last_success
             .as_ref()
             .and_then(|success| success.phase(phase.as_str()));
-        let mut track = |records: &[FileRecord], wanted: fn(&FileRecord) -> bool| {
-            let wanted = records.iter().filter(|record| wanted(record));
-            wanted
+        let mut track = |records: &[FileRecord], requested: fn(&FileRecord) -> bool| {
+            let request = records.iter().filter(|record| requested(record));
+            request
                 .map(|record| TrackedRecord {
                     record: record.clone(),
                     found: files.state(record),
@@ -532,7 +532,7 @@ fn check(
     let mut unfinished = None;
     if let Some(staged) = &staged {
         let is_known = match recorded {
-            Some(recorded) => recorded.knows(store, &staged.id, staged.digest)?,
+            Some(recorded) => recorded.is_recorded(store, &staged.id, staged.digest)?,
             None => false,
         };
         let kind = if is_known || promotion::marked(store) == Some(staged.digest) {

@@ -52,7 +52,7 @@ impl<'a> RecordedReceipts<'a> {
     }
 
     /// Whether the ledger has recorded exactly this receipt.
-    pub(super) fn knows(
+    pub(super) fn is_recorded(
         &self,
         store: &SpecStore,
         id: &ReceiptId,
@@ -94,7 +94,7 @@ fn compare(
     (project, spec): (&Digest, &str),
     newest: Vec<SpecReceiptRow>,
     unfinished: Option<&ReceiptId>,
-    ours: Option<Digest>,
+    own_digest: Option<Digest>,
 ) -> Result<(), SpecError> {
     let read: Vec<(ReceiptId, Digest)> = cache
         .trusted()
@@ -115,7 +115,7 @@ fn compare(
             None => cache.problem(&id, ReceiptProblemKind::LedgerDiffers),
         }
     }
-    unknown.retain(|(id, digest)| cache.counts(id) && ours != Some(*digest));
+    unknown.retain(|(id, digest)| cache.counts(id) && own_digest != Some(*digest));
     if !unknown.is_empty() {
         let last = last_place(cache, ledger, (project, spec), &newest)?;
         for (id, _) in unknown {
@@ -128,10 +128,10 @@ fn compare(
     }
     let missing = newest.into_iter().filter_map(|row| {
         let id: ReceiptId = row.receipt_id.parse().ok()?;
-        let here = cache.listing.of_phase(id.phase()).next();
-        let is_newer = here.is_none_or(|here| here.sequence() <= row.sequence);
+        let receipt_id = cache.listing.of_phase(id.phase()).next();
+        let is_newer = receipt_id.is_none_or(|here| here.sequence() <= row.sequence);
         let is_gone = cache.listing.find(&id).is_none() && row.sequence >= cache.listing.lowest();
-        (is_newer && is_gone && unfinished != Some(&id)).then(|| (id, row, here.cloned()))
+        (is_newer && is_gone && unfinished != Some(&id)).then(|| (id, row, receipt_id.cloned()))
     });
     let missing: Vec<_> = missing.collect();
     if missing.is_empty() {

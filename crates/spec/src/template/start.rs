@@ -56,7 +56,7 @@ impl TemplateStart<'_> {
         let store = SpecStore::new(self.project, self.spec.clone());
         let refuses = existing == OnExisting::Refuse;
         if refuses && store.exists()? {
-            return Err(self.taken());
+            return Err(self.exists_error());
         }
         // Done first, because it can be refused. A list may name a spec that has not started; the next
         // attempt starts it.
@@ -74,7 +74,7 @@ impl TemplateStart<'_> {
         keep_out_of_git(self.project.root())?;
         // Another process may have just started the same spec.
         if refuses && store.read(IDEA)?.is_some() {
-            return Err(self.taken());
+            return Err(self.exists_error());
         }
         let name = IDEA.trim_start_matches("context/");
         lock.write_context(name, self.template.idea.as_bytes())?;
@@ -88,7 +88,7 @@ impl TemplateStart<'_> {
         })
     }
 
-    fn taken(&self) -> Failure {
+    fn exists_error(&self) -> Failure {
         Failure::usage(format!(
             "the spec {} already exists and was not changed",
             self.spec

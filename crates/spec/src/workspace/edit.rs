@@ -30,8 +30,8 @@ pub(super) fn new_text(name: &str) -> String {
 /// Adds this entry at the end of the list.
 pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, Flaw> {
     let before = Parsed::new(text)?;
-    let mut wanted = before.workspace.clone();
-    wanted.specs.push(entry.clone());
+    let mut requested = before.workspace.clone();
+    requested.specs.push(entry.clone());
     let keys = 2 + usize::from(entry.added.is_some());
     // Any other reference to the list in the file would change its meaning.
     if before
@@ -47,12 +47,12 @@ pub(super) fn with_entry(text: &str, entry: &WorkspaceEntry) -> Result<String, F
             (Some((_, old)), Some((_, new))) => old.is_marked_as(new),
             (_, new) => new.is_some(),
         };
-        after.workspace == wanted
+        after.workspace == requested
             && same_list
             && new.len() == old.len() + 1
             && old.iter().zip(new).all(|(old, new)| old.means(new))
             && new.last().is_some_and(|last| last.pairs().len() == keys)
-            && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
+            && other_pairs(&before.root, "specs").eq_by_meaning(&other_pairs(&after.root, "specs"))
     };
     let places = places_for_entry(text, &before.root, entry);
     let mut places = places.into_iter().filter(|cuts| !ends_a_text(text, cuts));
@@ -70,22 +70,22 @@ pub(super) fn with_replaced(text: &str, entry: &WorkspaceEntry) -> Result<String
         .iter()
         .position(|old| old.id == entry.id)
         .ok_or_else(refusal)?;
-    let mut wanted = before.workspace.clone();
-    wanted.specs[place] = entry.clone();
+    let mut requested = before.workspace.clone();
+    requested.specs[place] = entry.clone();
     let fits = |after: &Parsed| {
         let (old, new) = (before.entries(), after.entries());
         let is_unchanged = |(at, (old, new)): (usize, (&Node, &Node))| {
-            let (old_rest, new_rest) = (others(old, "tags"), others(new, "tags"));
+            let (old_rest, new_rest) = (other_pairs(old, "tags"), other_pairs(new, "tags"));
             old.means(new)
                 || (at == place
                     && old_rest
-                        .without("added")
-                        .eq_by_meaning(&new_rest.without("added")))
+                        .remove_key("added")
+                        .eq_by_meaning(&new_rest.remove_key("added")))
         };
-        after.workspace == wanted
+        after.workspace == requested
             && old.len() == new.len()
             && old.iter().zip(new).enumerate().all(is_unchanged)
-            && others(&before.root, "specs").eq_by_meaning(&others(&after.root, "specs"))
+            && other_pairs(&before.root, "specs").eq_by_meaning(&other_pairs(&after.root, "specs"))
     };
     let node = before.entries().get(place).ok_or_else(refusal)?;
     if node.is_anchored()
@@ -178,12 +178,12 @@ fn ends_a_text(text: &str, cuts: &Cuts) -> bool {
 /// The pairs of a mapping except some.
 struct RemainingPairs<'a>(Vec<&'a (Node, Node)>);
 
-fn others<'a>(node: &'a Node, but: &str) -> RemainingPairs<'a> {
-    RemainingPairs(node.pairs().iter().collect()).without(but)
+fn other_pairs<'a>(node: &'a Node, but: &str) -> RemainingPairs<'a> {
+    RemainingPairs(node.pairs().iter().collect()).remove_key(but)
 }
 
 impl RemainingPairs<'_> {
-    fn without(self, but: &str) -> Self {
+    fn remove_key(self, but: &str) -> Self {
         Self(
             self.0
                 .into_iter()
@@ -634,9 +634,9 @@ mod tests {
             );
             assert!(added(&format!("{text}\n")).starts_with(&text), "{sign}");
             // Elsewhere in the file there is room, and the end is unchanged.
-            let apart = format!("{HEAD}specs:\n  - id: a\nnote: {sign}\n  text");
+            let difference = format!("{HEAD}specs:\n  - id: a\nnote: {sign}\n  text");
             assert!(
-                added(&apart).ends_with(&format!("note: {sign}\n  text")),
+                added(&difference).ends_with(&format!("note: {sign}\n  text")),
                 "{sign}"
             );
         }
@@ -709,7 +709,7 @@ mod tests {
     fn replaced_entry_keeps_its_other_keys() {
         let new = "[\"t\"]";
         let instant = "\"2024-12-01T10:00:00.000Z\"";
-        for (old, wanted) in [
+        for (old, expected) in [
             (
                 "- id: a\n",
                 format!("- id: a\n  tags: {new}\n  added: {instant}\n"),
@@ -744,14 +744,14 @@ mod tests {
             let read = |text: &str| SpecWorkspace::read(text).unwrap();
             assert_eq!(
                 read(&text),
-                read(&format!("{HEAD}specs:\n{wanted}{rest}")),
+                read(&format!("{HEAD}specs:\n{expected}{rest}")),
                 "{text}"
             );
-            for kept in ["# why", "# it", "owner: me", "weight: 3"]
+            for stored_text in ["# why", "# it", "owner: me", "weight: 3"]
                 .iter()
                 .filter(|kept| old.contains(**kept))
             {
-                assert!(text.contains(kept), "{text}");
+                assert!(text.contains(stored_text), "{text}");
             }
             assert!(text.starts_with(HEAD) && text.ends_with(rest), "{text}");
         }
@@ -890,10 +890,10 @@ mod tests {
                 for line in text.lines() {
                     prop_assert!(lines.any(|new| grown(line, new) || line.strip_suffix(" []") == Some(new)), "{line:?} is gone:\n{text}\n---\n{new}");
                 }
-                let mut wanted = old;
-                wanted.specs.push(new_entry);
+                let mut expected = old;
+                expected.specs.push(new_entry);
                 let read = SpecWorkspace::read(&new).unwrap();
-                prop_assert_eq!(&read, &wanted);
+                prop_assert_eq!(&read, &expected);
                 // And the entry can be replaced again.
                 let other = WorkspaceEntry { tags: vec!["other".to_owned()], ..entry("new", &[]) };
                 let replaced = with_replaced(&new, &other).unwrap();

@@ -75,7 +75,7 @@ impl WorkspaceFile {
     /// The file of this name in a directory, if it exists.
     #[must_use]
     pub fn within(directory: &Path) -> Option<Self> {
-        Some(Self::in_directory(directory)).filter(Self::stands)
+        Some(Self::in_directory(directory)).filter(Self::exists)
     }
 
     /// The nearest `workspace.yaml` upward from a directory, itself included, up to the root of the file
@@ -97,7 +97,7 @@ impl WorkspaceFile {
     /// # Errors
     ///
     /// Fails if it is not a file.
-    pub fn named(file: PathBuf) -> Result<Self, Failure> {
+    pub fn from_path(file: PathBuf) -> Result<Self, Failure> {
         if file.is_file() {
             return Ok(Self::at(file));
         }
@@ -214,7 +214,7 @@ impl WorkspaceFile {
         Ok(change)
     }
 
-    fn stands(&self) -> bool {
+    fn exists(&self) -> bool {
         match self.path.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => !self.path.is_dir(),
             Ok(meta) => !meta.is_dir(),

@@ -96,12 +96,12 @@ impl SpecWorkspace {
                 if let Ok(Version { version }) =
                     serde_saphyr::from_str_with_options(text, options())
                 {
-                    known(&version)?;
+                    check_version(&version)?;
                 }
                 return Err(Flaw::from_error(&error));
             }
         };
-        known(&written.version)?;
+        check_version(&written.version)?;
         let mut seen = HashMap::new();
         let mut specs = Vec::new();
         for entry in written.specs.unwrap_or_default() {
@@ -268,7 +268,7 @@ struct Version {
 }
 
 /// A newer version may have another format, so it is checked before anything else is reported.
-fn known(version: &Spanned<String>) -> Result<(), Flaw> {
+fn check_version(version: &Spanned<String>) -> Result<(), Flaw> {
     if version.value == VERSION {
         return Ok(());
     }

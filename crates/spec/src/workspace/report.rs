@@ -273,10 +273,10 @@ fn workspace_spec(
     let error = status.as_ref().err().cloned();
     let status = status.as_ref().ok().and_then(Option::as_ref);
     let phases = status.map_or(&[][..], |status| &status.phase_statuses);
-    let of = |wanted: PhaseCondition| -> Vec<PhaseId> {
+    let of = |requested: PhaseCondition| -> Vec<PhaseId> {
         phases
             .iter()
-            .filter(|phase| phase.status == wanted)
+            .filter(|phase| phase.status == requested)
             .map(|phase| phase.phase_id)
             .collect()
     };
@@ -471,7 +471,7 @@ mod tests {
             unlisted,
         }
         .summary();
-        let wanted = WorkspaceCounts {
+        let expected = WorkspaceCounts {
             specs: 5,
             done: 1,
             failed: 1,
@@ -483,7 +483,7 @@ mod tests {
         };
         assert_eq!(
             (report.counts, report.unlisted.len()),
-            (wanted, MAX_UNLISTED)
+            (expected, MAX_UNLISTED)
         );
     }
 

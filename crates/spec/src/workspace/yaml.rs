@@ -145,8 +145,8 @@ impl Node {
     }
 
     /// Whether it is the scalar with this text.
-    pub(super) fn is_text(&self, wanted: &str) -> bool {
-        matches!(&self.kind, Kind::Scalar { text, .. } if text == wanted)
+    pub(super) fn is_text(&self, requested: &str) -> bool {
+        matches!(&self.kind, Kind::Scalar { text, .. } if text == requested)
     }
 
     /// Whether it is null: omitted, `~` or `null`.

@@ -49,9 +49,9 @@ impl Room {
         std::fs::write(path, content).unwrap();
     }
 
-    fn read_from(&self, here: &str, named: &str) -> Result<SpecOutline, String> {
+    fn read_from(&self, text: &str, named: &str) -> Result<SpecOutline, String> {
         let project = SpecProject::at(self.path());
-        find_spec_folder(&project, &self.path().join(here), named)
+        find_spec_folder(&project, &self.path().join(text), named)
             .map(|folder| folder.read())
             .map_err(|error| error.to_string())
     }
@@ -70,15 +70,15 @@ impl Room {
 #[test]
 fn folder_is_found_by_name_and_by_path() {
     let fixture = Room::spec_kit();
-    for (here, named) in [
+    for (text, named) in [
         ("", "001-area"),
         ("", "specs/001-area"),
         ("", "./specs/001-area/"),
         ("specs", "../specs/001-area"),
         ("src", "001-area"),
     ] {
-        let outline = fixture.read_from(here, named).unwrap();
-        assert_eq!(outline.name, "specs/001-area", "{here} {named}");
+        let outline = fixture.read_from(text, named).unwrap();
+        assert_eq!(outline.name, "specs/001-area", "{text} {named}");
         assert_eq!(outline.format, SpecFormat::SpecKit);
         assert!(outline.verdict.passes(), "{:?}", outline.verdict);
         assert_eq!(outline.tasks[0].serves, ["US1", "FR-001"]);

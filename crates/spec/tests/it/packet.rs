@@ -577,8 +577,8 @@ mod properties {
                     prop_assert!(!json_of(&packet).contains(&token));
                 }
                 Err(error) => {
-                    let said = format!("{error} {error:?}");
-                    prop_assert!(!said.contains(&token));
+                    let message = format!("{error} {error:?}");
+                    prop_assert!(!message.contains(&token));
                 }
             }
         }

@@ -374,7 +374,7 @@ fn missing_named_file_suggests_similar() {
     ]);
     let root = dir.path();
     let near = |named: &str| why(select(root, &[named], &[], &[]));
-    for (named, told) in [
+    for (named, message) in [
         ("src/exprot.rs", "src/ has export.rs"),
         ("README.md", "the project has Readme.md;"),
         ("nowhere/at/all.rs", "the project holds Readme.md, src;"),
@@ -384,7 +384,7 @@ fn missing_named_file_suggests_similar() {
     ] {
         let near = near(named);
         assert!(
-            near.contains(told) && near.contains(named) && !near.contains(".env"),
+            near.contains(message) && near.contains(named) && !near.contains(".env"),
             "{near}"
         );
     }
@@ -505,8 +505,8 @@ fn first_pattern_has_priority_beside_an_idea() {
     };
     let selectors = selectors(dir.path(), &[], &["z.md", "a.md"], &[]);
     let packet = gather_packet(vec![idea], &selectors, limits).unwrap();
-    let shown: Vec<&str> = packet.files().map(|file| file.name.as_str()).collect();
-    assert_eq!(shown, ["z.md"]);
+    let lines: Vec<&str> = packet.files().map(|file| file.name.as_str()).collect();
+    assert_eq!(lines, ["z.md"]);
     assert_eq!(packet.manifest.receipt().unwrap().left_out, 1);
 }
 
@@ -701,8 +701,11 @@ fn directory_gives_its_texts_in_name_order() {
     // A name can contain a secret, too.
     let token = made_up_token();
     put(dir.path(), &format!("{token}.png"), [0]);
-    let told = format!("{:?}", path_idea(dir.path(), LIMIT).unwrap().skipped_files);
-    assert!(told.contains(".png") && !told.contains(&token), "{told}");
+    let message = format!("{:?}", path_idea(dir.path(), LIMIT).unwrap().skipped_files);
+    assert!(
+        message.contains(".png") && !message.contains(&token),
+        "{message}"
+    );
     // A text that is too large is not a picture.
     put(dir.path(), "c.md", "aé".repeat(40_000));
     let large = path_idea(dir.path(), LIMIT).unwrap();
@@ -723,14 +726,18 @@ fn idea_line_maps_to_its_source_line() {
     ])
     .unwrap();
     for (number, line) in (1..).zip(idea.text.as_str().lines()) {
-        let wanted = match line {
+        let expected_value = match line {
             "one" => "a.md:1",
             "two" => "a.md:2",
             "three" => "b.md:1",
             "five" => "c.md:2",
             _ => continue,
         };
-        assert_eq!(place(&idea, number).as_deref(), Some(wanted), "{line}");
+        assert_eq!(
+            place(&idea, number).as_deref(),
+            Some(expected_value),
+            "{line}"
+        );
     }
     let alone = idea_of(&[("a.md", b"one\ntwo")]).unwrap();
     assert_eq!(place(&alone, 2).as_deref(), Some("a.md:2"));
@@ -796,13 +803,16 @@ fn secret_in_source_name_is_located_in_name() {
     assert!(idea.place_of(line + 2).unwrap().0.contains("b-[secret:"));
     assert_eq!(idea.place_of(line + 3).unwrap().1, 2);
     assert!(idea.place_of(1).unwrap().1 == 0 && idea.place_of(1).unwrap().0.ends_with("a.md"));
-    let told = SpecError::SecretInPacket {
+    let message = SpecError::SecretInPacket {
         entry,
         rule: "x".to_owned(),
         line: of_entry,
     }
     .to_string();
-    assert!(told.starts_with("the name of wishes/b-[secret:"), "{told}");
+    assert!(
+        message.starts_with("the name of wishes/b-[secret:"),
+        "{message}"
+    );
 }
 
 #[test]

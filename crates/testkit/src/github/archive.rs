@@ -41,12 +41,12 @@ pub fn tarball_of_mode<P: AsRef<str>, C: AsRef<[u8]>>(
         record.as_bytes(),
     );
     entry(&mut tar, &format!("{top}/"), b'5', 0o775, &[]);
-    let mut made = BTreeSet::new();
+    let mut lines = BTreeSet::new();
     for (path, content) in files {
         let path = path.as_ref();
         for (at, _) in path.match_indices('/') {
             let parent = path.get(..=at).unwrap_or_default();
-            if made.insert(parent.to_owned()) {
+            if lines.insert(parent.to_owned()) {
                 entry(&mut tar, &format!("{top}/{parent}"), b'5', 0o775, &[]);
             }
         }

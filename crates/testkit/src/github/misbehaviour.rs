@@ -112,16 +112,16 @@ impl Misbehaviour {
     #[must_use]
     pub fn refusal(status: u16, message: &str, headers: &[(&str, &str)]) -> Self {
         let body = json!({"message": message, "documentation_url": "https://docs.github.com/rest"});
-        Self::told(status, &body, headers)
+        Self::response(status, &body, headers)
     }
 
     /// 200 with this JSON.
     #[must_use]
     pub fn answer(body: &Value) -> Self {
-        Self::told(200, body, &[])
+        Self::response(200, body, &[])
     }
 
-    fn told(status: u16, body: &Value, headers: &[(&str, &str)]) -> Self {
+    fn response(status: u16, body: &Value, headers: &[(&str, &str)]) -> Self {
         let mut headers: Vec<(String, String)> = headers
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))

@@ -108,25 +108,25 @@ impl FakeGitHub {
 
     /// Adds a repository, or replaces the one of its name.
     pub fn put(&self, repo: FakeRepo) {
-        let mut held = self.held();
+        let mut held = self.lock();
         held.repos.retain(|known| known.full_name != repo.full_name);
         held.repos.push(repo);
     }
 
     /// From now on every search finds exactly these, in this order, be a name repeated.
     pub fn search_finds(&self, full_names: &[&str]) {
-        self.held().found = Some(full_names.iter().map(|name| (*name).to_owned()).collect());
+        self.lock().found = Some(full_names.iter().map(|name| (*name).to_owned()).collect());
     }
 
     /// From now on every search says that it ran out of time (`incomplete_results`).
     pub fn search_is_incomplete(&self) {
-        self.held().completeness = Completeness::Incomplete;
+        self.lock().completeness = Completeness::Incomplete;
     }
 
     /// Requests whose path and query contain `part` get another answer than the good one. Where several match, the one that was
     /// asked for first comes first, until it has happened as often as it should.
     pub fn misbehave(&self, part: &str, times: Times, how: Misbehaviour) {
-        self.held().plans.push(Planned {
+        self.lock().plans.push(Planned {
             part: part.to_owned(),
             times,
             how,
@@ -135,26 +135,26 @@ impl FakeGitHub {
 
     /// From now on every answer is good.
     pub fn behave(&self) {
-        self.held().plans.clear();
+        self.lock().plans.clear();
     }
 
     /// Every request so far.
     #[must_use]
     pub fn requests(&self) -> Vec<SeenGitHubRequest> {
-        self.held().seen.clone()
+        self.lock().seen.clone()
     }
 
     /// How many requests so far had `part` in their path and query.
     #[must_use]
     pub fn count(&self, part: &str) -> usize {
-        self.held()
+        self.lock()
             .seen
             .iter()
             .filter(|request| request.target.contains(part))
             .count()
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Held> {
         lock(&self.state)
     }
 }

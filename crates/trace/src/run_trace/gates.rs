@@ -147,19 +147,19 @@ impl Builder<'_> {
 
     fn variants(&mut self, around: &Around, report: &VerificationView) {
         if let Some(check) = &report.broken_change {
-            let whole = around
+            let full_span = around
                 .child(self, "variant", "broken-change")
                 .with(names::VARIANT, "broken-change")
                 .with(names::VARIANT_OUTCOME, word(&check.outcome))
                 .with(names::VARIANT_FUNCTIONS, check.functions.len() as u64)
                 .with(names::VARIANT_CONSTANTS, check.constants);
             let inner = Around {
-                id: whole.id.clone(),
+                id: full_span.id.clone(),
                 path: format!("{}/variant/broken-change", around.path),
                 times: around.times,
                 closed_by: around.closed_by,
             };
-            self.spans.push(whole);
+            self.spans.push(full_span);
             for (gate, outcome, _) in &check.gates {
                 let span = inner
                     .child(self, "gate", gate.as_str())

@@ -266,7 +266,7 @@ fn long_file_is_cut_and_marked() {
             .text("artifacts/long.txt")
             .starts_with("line number 0\n")
     );
-    for (name, kept) in [
+    for (name, stored_text) in [
         ("logs/long.log", "end"),
         ("artifacts/long.txt", "beginning"),
     ] {
@@ -279,7 +279,7 @@ fn long_file_is_cut_and_marked() {
         assert_eq!(
             entry.cut,
             Some(BundleCut {
-                kept: kept.to_owned(),
+                kept: stored_text.to_owned(),
                 of_bytes: lines.len() as u64
             })
         );

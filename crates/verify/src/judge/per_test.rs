@@ -68,13 +68,13 @@ impl TestList {
                 cut
             }
         });
-        let shown: Vec<String> = shown.collect();
-        let more = self.count.saturating_sub(shown.len() as u64);
-        let shown = shown.join(", ");
+        let lines: Vec<String> = shown.collect();
+        let more = self.count.saturating_sub(lines.len() as u64);
+        let text = lines.join(", ");
         if more == 0 {
-            shown
+            text
         } else {
-            format!("{shown} and {more} more")
+            format!("{text} and {more} more")
         }
     }
 }
@@ -304,7 +304,7 @@ fn other_cases(
     let mut list = TestList::default();
     for (name, status) in now {
         let is_case = of_fixed.contains(name)
-            || whole_test(name).is_some_and(|whole| of_fixed.contains(whole));
+            || whole_test(name).is_some_and(|full_text| of_fixed.contains(full_text));
         let was_red = before.tests.get(*name) == Some(&TestStatus::Failed);
         if is_case && was_red && *status == TestStatus::Failed {
             list.push(name);
@@ -324,9 +324,12 @@ fn whole_test(name: &str) -> Option<&str> {
         };
         return at.map(|at| name[..at].trim_end());
     }
-    let (whole, _) = name.rsplit_once('/')?;
-    let function = whole.rsplit(['.', ' ', ':']).next().unwrap_or(whole);
-    function.starts_with("Test").then_some(whole)
+    let (full_text, _) = name.rsplit_once('/')?;
+    let function = full_text
+        .rsplit(['.', ' ', ':'])
+        .next()
+        .unwrap_or(full_text);
+    function.starts_with("Test").then_some(full_text)
 }
 
 fn findings(

@@ -110,10 +110,10 @@ impl Makefile {
     ) -> &'t str {
         let Some(end) = closing(inner, open, close).filter(|_| depth > 0) else {
             // What is open on a line stays as it is written.
-            let (line, behind) = inner.split_at(inner.find('\n').unwrap_or(inner.len()));
+            let (line, rest) = inner.split_at(inner.find('\n').unwrap_or(inner.len()));
             out.push('$');
             out.push_str(line);
-            return behind;
+            return rest;
         };
         let content = &inner[1..end];
         let behind = &inner[end + 1..];

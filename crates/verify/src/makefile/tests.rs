@@ -20,16 +20,17 @@ $(NAME): $(SRC) lib.h # the tests
 
 #[test]
 fn rules_have_targets_needs_and_recipes() {
-    let made = Makefile::read([
+    let makefile = Makefile::read([
         LIBRARY,
         "x y:: a | b ; run it\n\t# no\n\n\t-@ more \\\n\t  of it\n",
     ]);
-    assert!(made.has_target("test") && !made.has_target("NAME"));
-    assert_eq!(made.commands("test"), ["./$(NAME)"]);
-    assert_eq!(made.commands("y"), ["run it", "more  \t  of it"]);
-    assert_eq!(made.commands("all"), [""; 0]);
+    assert!(makefile.has_target("test") && !makefile.has_target("NAME"));
+    assert_eq!(makefile.commands("test"), ["./$(NAME)"]);
+    assert_eq!(makefile.commands("y"), ["run it", "more  \t  of it"]);
+    assert_eq!(makefile.commands("all"), [""; 0]);
     let rule = |target: &str| {
-        made.rules()
+        makefile
+            .rules()
             .iter()
             .find(|rule| rule.targets == [target])
             .unwrap()
@@ -42,21 +43,24 @@ fn rules_have_targets_needs_and_recipes() {
 
 #[test]
 fn static_patterns_and_target_variables_are_parsed() {
-    let made =
+    let makefile =
         Makefile::read(["test: CFLAGS += -g\nobj/a.o obj/b.o: obj/%.o: src/%.c\n\tcc -c $<\n"]);
-    assert!(!made.has_target("test"));
-    assert_eq!(made.rules()[0].targets, ["obj/a.o", "obj/b.o", "obj/%.o"]);
-    assert_eq!(made.rules()[0].needs, ["src/%.c"]);
-    assert_eq!(made.expand("$(CFLAGS)"), "-g");
+    assert!(!makefile.has_target("test"));
+    assert_eq!(
+        makefile.rules()[0].targets,
+        ["obj/a.o", "obj/b.o", "obj/%.o"]
+    );
+    assert_eq!(makefile.rules()[0].needs, ["src/%.c"]);
+    assert_eq!(makefile.expand("$(CFLAGS)"), "-g");
 }
 
 #[test]
 fn variables_are_expanded() {
-    let made = Makefile::read([LIBRARY]);
+    let makefile = Makefile::read([LIBRARY]);
     let automatic = [("@", "lib_test"), ("<", "lib.c")];
     let line = "$(CC) $(SRC) -o $@ $(LDLIBS) $<";
     assert_eq!(
-        made.expand_with(line, &automatic),
+        makefile.expand_with(line, &automatic),
         "gcc -std=c89 lib.c test.c -o lib_test  lib.c"
     );
     let made = Makefile::read([

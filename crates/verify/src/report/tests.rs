@@ -169,14 +169,15 @@ fn report_keeps_isolation_and_digests() {
     let mut run = passing();
     run.isolation = Some(receipt("partial"));
     let outcomes = [GateOutcome::Ran(Box::new(run))];
-    let given = ReportInput {
+    let given_report_input = ReportInput {
         plan_digest: Some(Digest::compute(b"plan")),
         patch_digest: Some(Digest::compute(b"patch")),
         tree: Some("4b825dc642cb6eb9a060e54bf8d69288fbee4904".to_owned()),
         ..input(&outcomes, &[])
     };
-    let report = report(&given);
+    let report = report(&given_report_input);
     assert_eq!(report.isolation[0].missing, [Layer::Landlock]);
-    let again: VerifyReport = serde_json::from_slice(&report.to_bytes().unwrap()).unwrap();
-    assert_eq!(again, report);
+    let second_verify_report: VerifyReport =
+        serde_json::from_slice(&report.to_bytes().unwrap()).unwrap();
+    assert_eq!(second_verify_report, report);
 }

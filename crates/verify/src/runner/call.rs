@@ -99,7 +99,7 @@ impl<'c> Call<'c> {
     /// Returns whether this is one of the arguments.
     #[must_use]
     pub fn has(&self, word: &str) -> bool {
-        self.args.iter().any(|given| given == word)
+        self.args.iter().any(|input| input == word)
     }
 
     /// Returns the first argument that is not an option.

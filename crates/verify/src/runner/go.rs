@@ -59,8 +59,8 @@ impl Runner for Go {
         })
     }
 
-    fn shown(&self, stdout: &str) -> Option<String> {
-        Some(shown(stdout))
+    fn readable_output(&self, stdout: &str) -> Option<String> {
+        Some(printed_text(stdout))
     }
 
     fn results(&self, output: &CommandOutput<'_>) -> Option<TestResults> {
@@ -141,13 +141,13 @@ impl Event {
 }
 
 /// Returns the output of `go test` without `-json`: output of tests only if they failed.
-fn shown(stdout: &str) -> String {
-    let mut shown = String::new();
+fn printed_text(stdout: &str) -> String {
+    let mut text = String::new();
     let mut waiting: BTreeMap<(String, String), String> = BTreeMap::new();
     for line in stdout.lines() {
         let Some(event) = Event::read(line) else {
-            shown.push_str(line);
-            shown.push('\n');
+            text.push_str(line);
+            text.push('\n');
             continue;
         };
         let key = event.test.map(|test| (event.package, test));
@@ -155,8 +155,8 @@ fn shown(stdout: &str) -> String {
             ("output", Some(key)) if !event.output.starts_with("=== ") => {
                 waiting.entry(key).or_default().push_str(&event.output);
             }
-            ("output" | "build-output", None) => shown.push_str(&event.output),
-            ("fail", Some(key)) => shown.push_str(&waiting.remove(&key).unwrap_or_default()),
+            ("output" | "build-output", None) => text.push_str(&event.output),
+            ("fail", Some(key)) => text.push_str(&waiting.remove(&key).unwrap_or_default()),
             ("pass" | "skip", Some(key)) => {
                 waiting.remove(&key);
             }
@@ -166,8 +166,8 @@ fn shown(stdout: &str) -> String {
     // These never ended: the last thing that is known of a process that died.
     waiting
         .into_values()
-        .for_each(|output| shown.push_str(&output));
-    shown
+        .for_each(|output| text.push_str(&output));
+    text
 }
 
 #[cfg(test)]

@@ -45,10 +45,12 @@ impl Runner for Make {
 
     fn detect(&self, view: &TreeView) -> Option<(Vec<String>, String)> {
         let name = view.first(&FILES)?;
-        let made = Makefile::read([view.text(name)?]);
-        let target = TARGETS.into_iter().find(|target| made.has_target(target))?;
+        let makefile = Makefile::read([view.text(name)?]);
+        let target = TARGETS
+            .into_iter()
+            .find(|target| makefile.has_target(target))?;
         let is_script = test_script(view).is_some_and(|script| script == format!("make {target}"));
-        if is_script || recipe::adds_no_gate(&made.commands(target), &made, view) {
+        if is_script || recipe::adds_no_gate(&makefile.commands(target), &makefile, view) {
             return None;
         }
         Some((

@@ -37,8 +37,8 @@ impl Runner for Mix {
     }
 
     fn reporting(&self, call: &Call<'_>, _: &ReportContext<'_>) -> Option<Reporting> {
-        let given = call.has("--trace");
-        Some(Reporting::lines(call.appended(if given {
+        let is_given = call.has("--trace");
+        Some(Reporting::lines(call.appended(if is_given {
             &[]
         } else {
             &["--trace"][..]

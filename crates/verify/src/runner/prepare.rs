@@ -112,10 +112,10 @@ fn is_ready(dir: &Path) -> bool {
 
 impl PreparedCommand {
     /// Returns the words to run instead of those that were given.
-    pub(crate) fn command<'p>(&'p self, given: &'p [String]) -> &'p [String] {
+    pub(crate) fn command<'p>(&'p self, inputs: &'p [String]) -> &'p [String] {
         self.reporting
             .as_ref()
-            .map_or(given, |reporting| &reporting.command)
+            .map_or(inputs, |reporting| &reporting.command)
     }
 
     /// Returns the private directory, which the command has to be able to write to.
@@ -177,8 +177,9 @@ impl PreparedCommand {
             ReportPlace::Output => (Vec::new(), Extent::Whole),
             ReportPlace::Stdout => {
                 let text = String::from_utf8_lossy(stdout);
-                let shown = runner_by_id(reporting.runner).and_then(|runner| runner.shown(&text));
-                collected.stdout = shown.map(String::into_bytes);
+                let content =
+                    runner_by_id(reporting.runner).and_then(|runner| runner.readable_output(&text));
+                collected.stdout = content.map(String::into_bytes);
                 (stdout.to_vec(), stdout_extent)
             }
             ReportPlace::Files => read_all(&files_in(self.private.as_deref(), &reporting.needs)),

@@ -31,7 +31,7 @@ fn without_unset(command: &str) -> String {
 }
 
 /// Returns whether these commands run only containers and suites that are separate gates of this tree; `made` has their variables.
-pub(super) fn adds_no_gate(commands: &[String], made: &Makefile, view: &TreeView) -> bool {
+pub(super) fn adds_no_gate(commands: &[String], makefile: &Makefile, view: &TreeView) -> bool {
     let mut tests = 0;
     for line in commands {
         for part in line
@@ -39,7 +39,7 @@ pub(super) fn adds_no_gate(commands: &[String], made: &Makefile, view: &TreeView
             .map(str::trim)
             .filter(|part| !part.is_empty())
         {
-            let part = made.expand(part.trim_start_matches(['@', '-', '+', ' ']));
+            let part = makefile.expand(part.trim_start_matches(['@', '-', '+', ' ']));
             let first = part.split_whitespace().next().unwrap_or_default();
             if QUIET.contains(&first) {
                 continue;

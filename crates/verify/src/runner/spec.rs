@@ -77,7 +77,7 @@ pub trait Runner: Sync {
     }
 
     /// Returns the output for people if standard output was the report.
-    fn shown(&self, stdout: &str) -> Option<String> {
+    fn readable_output(&self, stdout: &str) -> Option<String> {
         let _ = stdout;
         None
     }

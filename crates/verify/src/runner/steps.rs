@@ -323,7 +323,7 @@ impl Scripts<'_> {
                 let is_sequence = call.program != "run-p" && !has(&goes_on);
                 let mut names = Vec::new();
                 for pattern in operands() {
-                    names.extend(self.named(pattern)?);
+                    names.extend(self.matching_scripts(pattern)?);
                 }
                 let ends = |name: &String| !name.split(':').any(|part| SERVERS.contains(&part));
                 (is_sequence || names.iter().all(ends)).then_some(Called::Scripts {
@@ -378,7 +378,7 @@ impl Scripts<'_> {
     }
 
     /// The scripts of a pattern such as `lint:*`.
-    fn named(&self, pattern: &str) -> Option<Vec<String>> {
+    fn matching_scripts(&self, pattern: &str) -> Option<Vec<String>> {
         match pattern.split_once('*') {
             None => self.text(pattern).map(|_| vec![pattern.to_owned()]),
             Some((prefix, "")) if !prefix.is_empty() => {

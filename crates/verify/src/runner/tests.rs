@@ -224,7 +224,7 @@ fn reports_of_javascript_are_read() {
             "a.test.js > group > three",
         ]
         .map(name);
-        let (four, gone) = (name("a.test.js > group > four"), name("b.test.js"));
+        let (four, missing) = (name("a.test.js > group > four"), name("b.test.js"));
         let run = reported(command, "", "", Some(report));
         expect(
             &run,
@@ -233,7 +233,7 @@ fn reports_of_javascript_are_read() {
                 (&names[1], Failed),
                 (&names[2], Skipped),
                 (&four, Skipped),
-                (&gone, Failed),
+                (&missing, Failed),
             ],
         );
     }
@@ -514,19 +514,21 @@ fn output_of_ruby_and_elixir_is_read() {
 
 #[test]
 fn go_report_is_shown_as_without_json() {
-    let shown = go::Go.shown(include_str!("recorded/go.json")).unwrap();
+    let text = go::Go
+        .readable_output(include_str!("recorded/go.json"))
+        .unwrap();
     assert!(
-        shown.contains("b/b.go:2:12: undefined: undefined\n"),
-        "{shown}"
+        text.contains("b/b.go:2:12: undefined: undefined\n"),
+        "{text}"
     );
     assert!(
-        shown.contains("    x_test.go:3: bad\n--- FAIL: TestAdd (0.00s)\n"),
-        "{shown}"
+        text.contains("    x_test.go:3: bad\n--- FAIL: TestAdd (0.00s)\n"),
+        "{text}"
     );
-    assert!(shown.contains("FAIL\texample.com/x\t0."), "{shown}");
+    assert!(text.contains("FAIL\texample.com/x\t0."), "{text}");
     assert!(
-        !shown.contains("noise") && !shown.contains("=== RUN") && !shown.contains('{'),
-        "{shown}"
+        !text.contains("noise") && !text.contains("=== RUN") && !text.contains('{'),
+        "{text}"
     );
 }
 
@@ -552,12 +554,15 @@ fn output_without_single_tests_has_no_results() {
 
 #[test]
 fn damaged_report_is_marked_cut() {
-    let whole = include_str!("recorded/pytest.xml");
+    let full_text = include_str!("recorded/pytest.xml");
     let basis = |text: &str| {
         TestResults::read(&reported("pytest", "", "", Some(text))).map(|results| results.basis)
     };
-    assert_eq!(basis(whole), Some(TallyBasis::Whole));
-    assert_eq!(basis(&whole[..whole.len() - 40]), Some(TallyBasis::Cut));
+    assert_eq!(basis(full_text), Some(TallyBasis::Whole));
+    assert_eq!(
+        basis(&full_text[..full_text.len() - 40]),
+        Some(TallyBasis::Cut)
+    );
     let deep = "<a>".repeat(300_000);
     assert_eq!(basis(&deep), None);
     let bomb =
@@ -607,7 +612,7 @@ mod properties {
                 prop_assert!(!name.chars().any(char::is_control));
             }
             let _ = could_not_run(&run);
-            runner_of(&run.command).and_then(|runner| runner.shown(&text));
+            runner_of(&run.command).and_then(|runner| runner.readable_output(&text));
         }
     }
 }

@@ -234,8 +234,11 @@ fn runner_counts_are_separate_and_summed() {
         (TestRunner::Unittest, counts([2, 0, 0, 0])),
     ];
     assert_eq!(tally.runners, BTreeMap::from(expected));
-    let again = TestTally::read(&run_of("x", exit(0), "running 1 test\n", CARGO));
-    assert_eq!(again.runners[&TestRunner::Libtest], counts([4, 0, 1, 1]));
+    let second_test_tally = TestTally::read(&run_of("x", exit(0), "running 1 test\n", CARGO));
+    assert_eq!(
+        second_test_tally.runners[&TestRunner::Libtest],
+        counts([4, 0, 1, 1])
+    );
 }
 
 #[test]

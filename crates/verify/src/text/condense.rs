@@ -142,24 +142,24 @@ fn keep_innermost<'l>(out: &mut Vec<&'l str>, frames: &[Frame<'l>], stack: Stack
             .is_some_and(|line| is_own(line))
     };
     let all: Vec<usize> = (0..frames.len()).collect();
-    let mut wanted: Vec<usize> = all.iter().filter(own).copied().collect();
-    if wanted.is_empty() {
-        wanted = all;
+    let mut requested: Vec<usize> = all.iter().filter(own).copied().collect();
+    if requested.is_empty() {
+        requested = all;
     }
-    let skipped = wanted.len().saturating_sub(MAX_FRAMES);
-    let wanted: HashSet<usize> = match stack {
-        Stack::InnermostLast => wanted.into_iter().skip(skipped).collect(),
-        Stack::InnermostFirst => wanted.into_iter().take(MAX_FRAMES).collect(),
+    let skipped = requested.len().saturating_sub(MAX_FRAMES);
+    let request: HashSet<usize> = match stack {
+        Stack::InnermostLast => requested.into_iter().skip(skipped).collect(),
+        Stack::InnermostFirst => requested.into_iter().take(MAX_FRAMES).collect(),
     };
     let mut is_gap = false;
     for (number, frame) in frames.iter().enumerate() {
-        if wanted.contains(&number) {
+        if request.contains(&number) {
             if is_gap {
                 out.push(GAP);
             }
             out.extend(&frame.lines);
         }
-        is_gap = !wanted.contains(&number);
+        is_gap = !request.contains(&number);
     }
     if is_gap {
         out.push(GAP);

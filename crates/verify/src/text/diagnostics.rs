@@ -115,7 +115,7 @@ fn is_closing(line: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn settled(lines: &[&str]) -> Vec<String> {
+    fn normalize(lines: &[&str]) -> Vec<String> {
         sort_diagnostics(lines.iter().map(|line| (*line).to_owned()).collect())
     }
 
@@ -150,7 +150,7 @@ mod tests {
             &[more, test, lib, "end"],
         ]
         .concat();
-        assert_eq!(settled(&one), settled(&two));
+        assert_eq!(normalize(&one), normalize(&two));
         let expected = [
             &a2[..],
             &a,
@@ -162,7 +162,7 @@ mod tests {
             ],
         ]
         .concat();
-        assert_eq!(settled(&one), expected);
+        assert_eq!(normalize(&one), expected);
     }
 
     #[test]
@@ -177,6 +177,6 @@ mod tests {
             "warning: neither",
             "",
         ];
-        assert_eq!(settled(&text), text);
+        assert_eq!(normalize(&text), text);
     }
 }

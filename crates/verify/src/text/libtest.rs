@@ -36,7 +36,7 @@ pub(super) fn sort_results(lines: Vec<String>) -> Vec<String> {
             let total = total.to_owned();
             into.push(line);
             let mut quiet = Quiet::default();
-            while let Some(line) = rest.next_if(|next| quiet.takes(next)) {
+            while let Some(line) = rest.next_if(|next| quiet.accepts(next)) {
                 quiet.take(line);
             }
             quiet.write(&total, into);
@@ -98,7 +98,7 @@ struct Quiet {
 
 impl Quiet {
     /// Whether a line is such a row or such a name.
-    fn takes(&self, line: &str) -> bool {
+    fn accepts(&self, line: &str) -> bool {
         line.ends_with(" --- FAILED") || !marks_of(line).is_empty()
     }
 
@@ -182,7 +182,7 @@ fn is_own(place: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn settled(text: &str) -> String {
+    fn normalize(text: &str) -> String {
         sort_results(text.lines().map(str::to_owned).collect()).join("\n")
     }
 
@@ -190,7 +190,7 @@ mod tests {
     fn thread_results_are_sorted_in_place() {
         let text = "running 2 tests\ntest b ... ok\ntest a ... FAILED\n\ntest z ... ok";
         assert_eq!(
-            settled(text),
+            normalize(text),
             "running 2 tests\ntest a ... FAILED\ntest b ... ok\n\ntest z ... ok"
         );
     }
@@ -203,18 +203,18 @@ mod tests {
             "running 4 tests\na --- FAILED\n.i.\nfailures:",
             "running 4 tests\n.i. 3/4\na --- FAILED\n\nfailures:",
         ] {
-            assert_eq!(settled(text), expected, "{text}");
+            assert_eq!(normalize(text), expected, "{text}");
         }
         assert_eq!(
-            settled("running 2 tests\n..\nend"),
+            normalize("running 2 tests\n..\nend"),
             "running 2 tests\n..\nend"
         );
         assert_eq!(
-            settled("running 1 test\n... and more"),
+            normalize("running 1 test\n... and more"),
             "running 1 test\n... and more"
         );
         assert_eq!(
-            settled("running 2 tests\nb --- FAILED\na --- FAILED"),
+            normalize("running 2 tests\nb --- FAILED\na --- FAILED"),
             "running 2 tests\na --- FAILED\nb --- FAILED"
         );
         let many = format!(
@@ -222,16 +222,16 @@ mod tests {
             ".".repeat(88),
             ".".repeat(12)
         );
-        assert_eq!(settled(&many), many);
+        assert_eq!(normalize(&many), many);
     }
 
     #[test]
     fn outputs_of_failed_tests_are_sorted_by_name() {
         let one = "failures:\n\n---- b stdout ----\n\nB\n\n---- a stdout ----\nA\n\n\nfailures:\n    a\n    b";
         let two = "failures:\n\n---- a stdout ----\nA\n\n---- b stdout ----\n\nB\n\n\nfailures:\n    a\n    b";
-        assert_eq!(settled(one), settled(two));
+        assert_eq!(normalize(one), normalize(two));
         assert_eq!(
-            settled(one),
+            normalize(one),
             "failures:\n\n---- a stdout ----\nA\n\n---- b stdout ----\n\nB\n\nfailures:\n    a\n    b"
         );
     }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn unterminated_sections_are_kept() {
         assert_eq!(
-            settled("---- b stdout ----\nB\n---- a stdout ----\nA"),
+            normalize("---- b stdout ----\nB\n---- a stdout ----\nA"),
             "---- a stdout ----\nA\n\n---- b stdout ----\nB\n"
         );
     }
@@ -249,10 +249,10 @@ mod tests {
         let text = "panicked\nstack backtrace:\n   0: core::panicking::panic\n             at /rustc/abc/library/core/src/panicking.rs:80:14\n   \
                     1: sum::one\n             at ./src/lib.rs:2:20\n   2: noplace\nnote: Some details are omitted, run with x\nend";
         assert_eq!(
-            settled(text),
+            normalize(text),
             "panicked\nstack backtrace:\n      sum::one\n             at ./src/lib.rs:2:20\nend"
         );
         let foreign = "stack backtrace:\n   0: core::panicking::panic\n             at /rustc/a.rs:80:14\nend";
-        assert_eq!(settled(foreign), "end");
+        assert_eq!(normalize(foreign), "end");
     }
 }

@@ -69,9 +69,9 @@ pub(super) fn replace_path(line: String, place: &str, name: &str) -> String {
     let mut rest = line.as_str();
     while let Some(at) = rest.find(place) {
         let end = at + place.len();
-        let whole = !rest[end..].chars().next().is_some_and(is_name_char);
+        let is_complete = !rest[end..].chars().next().is_some_and(is_name_char);
         out.push_str(&rest[..at]);
-        out.push_str(if whole { name } else { place });
+        out.push_str(if is_complete { name } else { place });
         rest = &rest[end..];
     }
     out.push_str(rest);
@@ -104,18 +104,18 @@ pub(super) fn replace_user_places(line: String) -> String {
                 let Some(after) = tail.strip_prefix(prefix) else {
                     continue;
                 };
-                let taken = match named {
+                let used = match named {
                     Named::Whole => 0,
                     Named::ByNextSegment => after
                         .find(|c: char| !is_name_char(c) && c != '.')
                         .unwrap_or(after.len()),
                 };
-                if named == Named::ByNextSegment && taken == 0 {
+                if named == Named::ByNextSegment && used == 0 {
                     continue;
                 }
                 out.push_str(name);
                 before = Some('>');
-                rest = &after[taken..];
+                rest = &after[used..];
                 continue 'scan;
             }
         }
@@ -262,10 +262,10 @@ fn spent_in(line: String) -> String {
 
 /// The length of `0.03s` at the beginning of a text.
 fn decimal_seconds(text: &str) -> Option<usize> {
-    let whole = leading_digits(text);
-    let fraction = leading_digits(text.get(whole..)?.strip_prefix('.')?);
-    let end = whole + 1 + fraction;
-    (whole > 0 && fraction > 0 && text[end..].starts_with('s')).then_some(end + 1)
+    let total = leading_digits(text);
+    let fraction = leading_digits(text.get(total..)?.strip_prefix('.')?);
+    let end = total + 1 + fraction;
+    (total > 0 && fraction > 0 && text[end..].starts_with('s')).then_some(end + 1)
 }
 
 /// The length of `1m 02s` at the beginning of a text.

@@ -44,9 +44,9 @@ impl Bench for Agents {
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         let text = context.trees()?.branched.text(REQUEST_BYTES)?;
         let stand = Stand::new(&text)?;
-        let case = |ours: &str, pair| Case {
+        let case = |own_text: &str, pair| Case {
             bench: NAME,
-            ours: ours.to_owned(),
+            ours: own_text.to_owned(),
             beside: "the model's server itself".to_owned(),
             pair,
             goal: Goal::MoreAtMost(LIMIT),
@@ -57,7 +57,7 @@ impl Bench for Agents {
             || stand.time(true, true),
             || stand.time(false, true),
         )?;
-        let whole = side_by_side(
+        let full_pair = side_by_side(
             rounds,
             || stand.time(true, false),
             || stand.time(false, false),
@@ -67,7 +67,7 @@ impl Bench for Agents {
                 "first byte of a request of 100 kB through the endpoint",
                 first,
             ),
-            case("request of 100 kB through the endpoint", whole),
+            case("request of 100 kB through the endpoint", full_pair),
         ];
         cases.push(agent_turn(context)?);
         Ok(cases)
@@ -111,10 +111,10 @@ impl Stand {
                 let request = self.request(endpoint.as_ref());
                 let start = Instant::now();
                 let mut stream = http.open(request).await.map_err(unmeasured(NAME))?;
-                let mut taken = start.elapsed();
+                let mut duration = start.elapsed();
                 while stream.chunk().await.map_err(unmeasured(NAME))?.is_some() {}
                 if !is_first_byte {
-                    taken = start.elapsed();
+                    duration = start.elapsed();
                 }
                 if stream.status != 200 {
                     return Err(unmeasured(NAME)(format!(
@@ -123,7 +123,7 @@ impl Stand {
                     )));
                 }
                 if number > 0 {
-                    time += taken;
+                    time += duration;
                 }
             }
             if let Some(endpoint) = endpoint {

@@ -99,7 +99,7 @@ impl Asking {
 /// A question about some text.
 pub(super) fn question(text: &str) -> LlmInvocation {
     let prompt = PromptBuilder::new()
-        .ours("Review this.\n")
+        .fixed_text("Review this.\n")
         .untrusted("lib.rs", &Untrusted::new(text))
         .build();
     LlmInvocation {
@@ -108,7 +108,11 @@ pub(super) fn question(text: &str) -> LlmInvocation {
         model: "bench-model".to_owned(),
         timeout: TIMEOUT,
         messages: vec![
-            Message::system(PromptBuilder::new().ours("You review code.\n").build()),
+            Message::system(
+                PromptBuilder::new()
+                    .fixed_text("You review code.\n")
+                    .build(),
+            ),
             Message::user(prompt),
         ],
         metadata: BTreeMap::from([("max_tokens".to_owned(), 4096.into())]),

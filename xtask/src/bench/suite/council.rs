@@ -85,17 +85,17 @@ fn cases_of(bytes: usize, rounds: &[Round]) -> [Case; 3] {
         .map(|round| round.peak)
         .max()
         .unwrap_or_default();
-    let case = |what: &str, ours: Vec<Duration>, goal: Goal| Case {
+    let case = |what: &str, own_durations: Vec<Duration>, goal: Goal| Case {
         bench: NAME,
         ours: format!("{CALLS} calls of {} kB at once, {what}", bytes / 1000),
         beside: "one by the HTTP client".to_owned(),
         pair: Pair {
-            ours,
+            ours: own_durations,
             beside: alone.clone(),
         },
         goal,
     };
-    let apart = median(&times(|waves| waves.connect_us));
+    let duration = median(&times(|waves| waves.connect_us));
     let (cold, warm) = (times(|waves| waves.cold_us), times(|waves| waves.warm_us));
     [
         case(
@@ -103,7 +103,7 @@ fn cases_of(bytes: usize, rounds: &[Round]) -> [Case; 3] {
             cold.clone(),
             Goal::TimesAtMostBeyond {
                 times: LIMIT,
-                apart,
+                apart: duration,
             },
         ),
         case(

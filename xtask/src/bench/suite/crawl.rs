@@ -70,7 +70,7 @@ fn inspections(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         .iter()
         .map(|file| top.join(&file.path))
         .collect();
-    let ours = format!("inspect, {files} files");
+    let own_text = format!("inspect, {files} files");
     let git = side_by_side(
         context.rounds,
         || look(top),
@@ -90,7 +90,7 @@ fn inspections(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
     let memory = Goal::MemoryAtMost { peak, most: MEMORY };
     let case = |beside: &str, pair: Pair, goal| Case {
         bench: NAME,
-        ours: ours.clone(),
+        ours: own_text.clone(),
         beside: beside.to_owned(),
         pair,
         goal,

@@ -149,7 +149,7 @@ impl Shape {
         matches!((self.seats, self.loops), (3, 2) | (5, 5))
     }
 
-    fn named(&self) -> String {
+    fn label(&self) -> String {
         let (deep, calls) = (self.steps().len(), self.steps().iter().sum::<usize>());
         let Self {
             grammar,
@@ -190,12 +190,12 @@ impl Fixture {
 
     /// The time of a deliberation, and the requests that it made.
     fn deliberate(&self, shape: &Shape) -> Result<(Duration, Vec<Vec<u8>>), TaskError> {
-        self.heard();
+        self.received();
         let time = deliberate(&self.asking, &shape.question(ANSWER), shape.loops)?;
-        let heard = self.heard();
-        let (made, required) = (heard.len(), shape.steps().iter().sum::<usize>());
-        if made != required {
-            let reason = format!("{}: {made} calls were made", shape.named());
+        let heard = self.received();
+        let (new_count, required) = (heard.len(), shape.steps().iter().sum::<usize>());
+        if new_count != required {
+            let reason = format!("{}: {new_count} calls were made", shape.label());
             return Err(TaskError::Unmeasured {
                 bench: NAME,
                 reason,
@@ -204,7 +204,7 @@ impl Fixture {
         Ok((time, heard))
     }
 
-    fn heard(&self) -> Vec<Vec<u8>> {
+    fn received(&self) -> Vec<Vec<u8>> {
         mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -256,13 +256,13 @@ impl Fixture {
         ]);
         command.arg(shape.question(LONG_ANSWER));
         let (line, peak) = peak_of(command)?;
-        self.heard();
+        self.received();
         let took = Duration::from_micros(line.trim().parse().map_err(unmeasured(NAME))?);
         Ok(Case {
             bench: NAME,
             ours: format!(
                 "{}, its peak of memory with answers of {} kB",
-                shape.named(),
+                shape.label(),
                 LONG_ANSWER / 1000
             ),
             beside: shape.critical_path_named(),
@@ -289,7 +289,7 @@ impl Measured {
     fn case(&self, beside: String, times: &[Duration], most: f64) -> Case {
         Case {
             bench: NAME,
-            ours: self.shape.named(),
+            ours: self.shape.label(),
             beside,
             pair: Pair {
                 ours: self.ours.clone(),
@@ -344,7 +344,7 @@ fn worst(measured: &[Measured], case: fn(&Measured) -> Case) -> Option<Case> {
 /// The process of one deliberation: asks, says how many microseconds it took, and waits for the end of its input.
 pub(super) fn deliberate_once(address: &str, question: &str) -> Result<(), TaskError> {
     let asking = Asking::new(NAME, address.parse().map_err(unmeasured(NAME))?)?;
-    let loops = wanted(question).map_or(0, |wanted| wanted.loops);
+    let loops = parse_request(question).map_or(0, |requested| requested.loops);
     let took = deliberate(&asking, question, loops)?;
     let mut out = io::stdout();
     writeln!(out, "{}", took.as_micros())
@@ -396,12 +396,12 @@ fn longest_of_each(bodies: &[Vec<u8>], steps: &[usize]) -> Vec<Vec<u8>> {
 
 /// What the model says to a request: a configuration, a judgement, or so many words.
 fn reply_for(body: &str) -> String {
-    let wanted = wanted(body);
+    let requested = parse_request(body);
     if body.contains("You judge whether positions changed") {
         return "YES".to_owned();
     }
-    match wanted {
-        Some(wanted) if body.contains("You configure a council") => triage(&wanted).to_string(),
+    match requested {
+        Some(request) if body.contains("You configure a council") => triage(&request).to_string(),
         wanted => {
             let sentence =
                 "The costs stand against it, and nothing that was said here takes them away. ";
@@ -418,7 +418,7 @@ struct Wanted<'a> {
     answer: usize,
 }
 
-fn wanted(text: &str) -> Option<Wanted<'_>> {
+fn parse_request(text: &str) -> Option<Wanted<'_>> {
     let mut words = text.split_once(MARK)?.1.split_whitespace();
     let grammar = words.next()?;
     let mut number = || words.next()?.parse().ok();
@@ -430,7 +430,7 @@ fn wanted(text: &str) -> Option<Wanted<'_>> {
     })
 }
 
-fn triage(wanted: &Wanted<'_>) -> Value {
+fn triage(requested: &Wanted<'_>) -> Value {
     let seat =
         |role: &str| json!({"role": role, "system_prompt": "Weigh the costs.", "model_hint": null});
     let Wanted {
@@ -438,7 +438,7 @@ fn triage(wanted: &Wanted<'_>) -> Value {
         seats,
         loops,
         answer,
-    } = wanted;
+    } = requested;
     let voices = ROLES.iter().take(seats - 1).copied();
     json!({
         "reconstructed_query": format!("{MARK} {grammar} {seats} {loops} {answer} . Should the team split it?"),

@@ -39,7 +39,7 @@ impl Bench for ForgeCopy {
 
     fn run(&self, context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         let setup = Setup::new(context)?;
-        let pair = side_by_side(context.rounds, || setup.ours(), || setup.copy())?;
+        let pair = side_by_side(context.rounds, || setup.measure_crucible(), || setup.copy())?;
         Ok(vec![Case {
             bench: self.name(),
             ours: format!(
@@ -99,7 +99,7 @@ impl Setup {
         self.folder.path().join("project")
     }
 
-    fn ours(&self) -> Result<Duration, TaskError> {
+    fn measure_crucible(&self) -> Result<Duration, TaskError> {
         let home = scratch()?;
         let world = ForgeContext {
             env: &self.env,
@@ -111,11 +111,11 @@ impl Setup {
         };
         let package = "skillset".parse().map_err(unmeasured("forge-copy"))?;
         let project = ForgeProject::new(self.project(), Digest::compute(b"project"), package);
-        let (time, made) = timed(|| {
+        let (time, skill_workspace) = timed(|| {
             self.runtime
                 .block_on(SkillWorkspace::make(&world, &project))
         });
-        let made = made.map_err(unmeasured::<WorkspaceError>("forge-copy"))?;
+        let made = skill_workspace.map_err(unmeasured::<WorkspaceError>("forge-copy"))?;
         let left_out =
             made.omitted().len() + usize::try_from(made.more_omitted()).unwrap_or(usize::MAX);
         if left_out > FILES / 20 {

@@ -52,13 +52,13 @@ impl Bench for ForgeGates {
                 || judge.judge(&text),
                 beside,
             )?;
-            let ours = format!(
+            let own_text = format!(
                 "policy and invariants: {what}, {} lines",
                 text.lines().count()
             );
             cases.push(Case {
                 bench: self.name(),
-                ours,
+                ours: own_text,
                 beside: "hashing it".to_owned(),
                 pair,
                 goal: JUDGED,
@@ -67,11 +67,11 @@ impl Bench for ForgeGates {
         let program = context.program()?;
         let home = scratch()?;
         propose(home.path()).map_err(unmeasured(self.name()))?;
-        let beside = Path::new(startup::BESIDE);
+        let sibling_path = Path::new(startup::BESIDE);
         let pair = side_by_side(
             context.rounds.saturating_mul(4),
             || startup::start(&program, &["skill", "list"], home.path()),
-            || startup::start(beside, &[], home.path()),
+            || startup::start(sibling_path, &[], home.path()),
         )?;
         let ours = format!("crucible skill list, {SKILLS} skills");
         cases.push(Case {

@@ -66,8 +66,8 @@ impl Bench for Layers {
 
         let rounds = context.rounds;
         let mut cases = Vec::new();
-        let mut row = |ours: &str, beside: &str, pair: Pair| {
-            let (ours, beside) = (ours.to_owned(), beside.to_owned());
+        let mut row = |own_text: &str, beside: &str, pair: Pair| {
+            let (ours, beside) = (own_text.to_owned(), beside.to_owned());
             cases.push(Case {
                 bench: NAME,
                 ours,
@@ -85,10 +85,10 @@ impl Bench for Layers {
         let climb = |upper: ClientLayer, lower: ClientLayer| {
             side_by_side(rounds, || stand.rung(upper), || stand.rung(lower))
         };
-        let whole = |kept: Storage, writes: &[usize]| {
+        let whole = |stored_storage: Storage, writes: &[usize]| {
             side_by_side(
                 rounds,
-                || stand.rung(ClientLayer::Client(kept)),
+                || stand.rung(ClientLayer::Client(stored_storage)),
                 || stand.http(writes),
             )
         };
@@ -353,13 +353,13 @@ mod tests {
         ] {
             assert!(stand.rung(rung).unwrap() > Duration::ZERO);
         }
-        for kept in [
+        for stored_storage in [
             Storage::Nowhere,
             Storage::Recorded,
             Storage::InLedger,
             Storage::Both,
         ] {
-            assert!(stand.rung(ClientLayer::Client(kept)).unwrap() > Duration::ZERO);
+            assert!(stand.rung(ClientLayer::Client(stored_storage)).unwrap() > Duration::ZERO);
         }
         assert!(stand.http(&[10, 20]).unwrap() > Duration::ZERO);
     }

@@ -140,8 +140,8 @@ impl Pair {
     }
 
     /// Our median without `apart`, over the other's median.
-    fn ratio_beyond(&self, apart: Duration) -> f64 {
-        let ours = median(&self.ours).saturating_sub(apart).as_secs_f64();
+    fn ratio_beyond(&self, duration: Duration) -> f64 {
+        let ours = median(&self.ours).saturating_sub(duration).as_secs_f64();
         ours / median(&self.beside).as_secs_f64().max(f64::MIN_POSITIVE)
     }
 }
@@ -210,9 +210,9 @@ mod tests {
 
     use super::*;
 
-    fn case(ours: u64, beside: u64, goal: Goal) -> Case {
+    fn case(own_count: u64, beside: u64, goal: Goal) -> Case {
         let pair = Pair {
-            ours: vec![Duration::from_millis(ours)],
+            ours: vec![Duration::from_millis(own_count)],
             beside: vec![Duration::from_millis(beside)],
         };
         Case {
@@ -257,12 +257,12 @@ mod tests {
         assert!(!case(11, 1, Goal::TimeAtMost(Duration::from_millis(10))).reached());
         assert!(case(3, 2, Goal::TimesAtMost(1.5)).reached());
         assert!(!case(4, 2, Goal::TimesAtMost(1.5)).reached());
-        let beyond = |ours| {
+        let beyond = |own_count| {
             let goal = Goal::TimesAtMostBeyond {
                 times: 1.5,
                 apart: Duration::from_millis(4),
             };
-            case(ours, 2, goal).reached()
+            case(own_count, 2, goal).reached()
         };
         assert!(beyond(7) && !beyond(8));
         let one_more = Goal::MoreAtMost(Duration::from_millis(1));

@@ -78,7 +78,7 @@ impl Bench for Pack {
                     "reading and scanning",
                 ),
             ];
-            for (ours, beside, name, beside_name) in shapes {
+            for (ours, other_looks, name, beside_name) in shapes {
                 cases.push(Case {
                     bench: self.name(),
                     ours: format!("{name}: {what}"),
@@ -86,7 +86,7 @@ impl Bench for Pack {
                     pair: side_by_side(
                         context.rounds,
                         || packed.build(ours),
-                        || packed.read(beside),
+                        || packed.read(other_looks),
                     )?,
                     goal: Goal::TimesAtMost(LIMIT),
                 });
@@ -107,9 +107,9 @@ fn commands(context: &Context<'_>) -> Result<Vec<Case>, TaskError> {
         repository,
     };
     fixture.write_request()?;
-    let case = |ours: String, beside: &str, pair, goal| Case {
+    let case = |own_text: String, beside: &str, pair, goal| Case {
         bench: "pack",
-        ours,
+        ours: own_text,
         beside: beside.to_owned(),
         pair,
         goal,
@@ -240,14 +240,14 @@ impl Fixture {
         command
     }
 
-    fn named(&self) -> Command {
+    fn as_command(&self) -> Command {
         let mut command = self.command();
         command.arg("--request").arg(self.request_path());
         command
     }
 
     fn pack_named(&self) -> Result<Duration, TaskError> {
-        packed(self.named(), NAMED)
+        packed(self.as_command(), NAMED)
     }
 
     fn pack_for_goal(&self) -> Result<Duration, TaskError> {
@@ -297,7 +297,7 @@ impl Fixture {
 
     /// The most memory of one process, seen when its pack is made and the first byte of it has come.
     fn peak_of_named(&self) -> Result<u64, TaskError> {
-        let mut command = self.named();
+        let mut command = self.as_command();
         let spawned = command.stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(|source| TaskError::Spawn {
             command: format!("{command:?}"),

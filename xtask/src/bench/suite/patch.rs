@@ -52,11 +52,11 @@ impl Bench for PatchCheck {
         for files in [USUAL, FILES] {
             let patch = Patch::write(tree, folder.path(), files)?;
             let mut case = |ours: &str, check: &dyn Fn() -> Result<Duration, TaskError>| {
-                let mut apart = Vec::new();
+                let mut durations = Vec::new();
                 let pair = side_by_side(
                     context.rounds,
                     || {
-                        apart.push(index(&repository, &patch)?);
+                        durations.push(index(&repository, &patch)?);
                         check()
                     },
                     || git_check(&repository, &patch),
@@ -66,7 +66,7 @@ impl Bench for PatchCheck {
                 } else {
                     Goal::TimesAtMostBeyond {
                         times: LIMIT,
-                        apart: median(&apart),
+                        apart: median(&durations),
                     }
                 };
                 cases.push(Case {
@@ -209,20 +209,20 @@ fn git_check(repository: &Repository, patch: &Patch) -> Result<Duration, TaskErr
 
 /// What the changes of a patch cost git: an index of its own is filled with the files, changed and listed.
 fn index(repository: &Repository, patch: &Patch) -> Result<Duration, TaskError> {
-    let aside = scratch()?;
+    let backup_temp_dir = scratch()?;
     let objects = repository.path().join(".git/objects");
-    let own_objects = aside.path().join("objects");
+    let own_objects = backup_temp_dir.path().join("objects");
     fs::create_dir(&own_objects).map_err(TaskError::io("create", &own_objects))?;
     let own = |words: &[&str]| {
         let mut command = repository.git(words);
         command
-            .env("GIT_INDEX_FILE", aside.path().join("index"))
+            .env("GIT_INDEX_FILE", backup_temp_dir.path().join("index"))
             .env("GIT_OBJECT_DIRECTORY", &own_objects)
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects)
             .stdout(Stdio::null());
         command
     };
-    let entries = aside.path().join("entries");
+    let entries = backup_temp_dir.path().join("entries");
     let (mut list, mut fill, mut apply, show) = (
         own(&["ls-tree", "HEAD", "--"]),
         own(&["update-index", "--index-info"]),

@@ -76,10 +76,10 @@ impl Bench for WholeRun {
                 End::Verified => "run start",
                 End::Landed => "run start and run land",
             };
-            let ours = format!("{what}: {}, {} files", tree.name, tree.files.len());
+            let own_text = format!("{what}: {}, {} files", tree.name, tree.files.len());
             cases.push(Case {
                 bench: self.name(),
-                ours,
+                ours: own_text,
                 beside: BESIDE.to_owned(),
                 pair,
                 goal: Goal::TimeAtMost(LIMIT),

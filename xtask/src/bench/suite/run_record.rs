@@ -144,13 +144,13 @@ fn call(program: &Path, args: &[&str], place: &Path) -> Result<Duration, TaskErr
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let shown = format!("{} {}", program.display(), args.join(" "));
+    let text = format!("{} {}", program.display(), args.join(" "));
     let (time, status) = timed(|| command.status());
     match status {
         Ok(status) if status.success() => Ok(time),
-        Ok(status) => Err(unmeasured(BENCH)(format!("`{shown}` ended with {status}"))),
+        Ok(status) => Err(unmeasured(BENCH)(format!("`{text}` ended with {status}"))),
         Err(source) => Err(TaskError::Spawn {
-            command: shown,
+            command: text,
             source,
         }),
     }

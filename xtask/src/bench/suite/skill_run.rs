@@ -42,7 +42,7 @@ impl Bench for SkillRun {
         let stand = Stand::new(program, temp_dir.path())?;
         // A start is short and noisy: more rounds cost little.
         let rounds = context.rounds.saturating_mul(4);
-        let pair = side_by_side(rounds, || stand.ours(), || stand.plain())?;
+        let pair = side_by_side(rounds, || stand.measure_crucible(), || stand.plain())?;
         Ok(vec![Case {
             bench: NAME,
             ours: "skill run, READ_ONLY, full isolation".to_owned(),
@@ -155,7 +155,7 @@ impl Stand {
         Ok(())
     }
 
-    fn ours(&self) -> Result<Duration, TaskError> {
+    fn measure_crucible(&self) -> Result<Duration, TaskError> {
         self.crucible(&["skill", "run", SKILL, "--input", INPUT])
     }
 
@@ -182,16 +182,16 @@ impl Stand {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let shown = format!("{command:?}");
+        let text = format!("{command:?}");
         let (time, status) = timed(|| command.status());
         match status {
             Ok(status) if status.success() => Ok(time),
             Ok(status) => Err(TaskError::Unmeasured {
                 bench: NAME,
-                reason: format!("`{shown}` ended with {status}"),
+                reason: format!("`{text}` ended with {status}"),
             }),
             Err(source) => Err(TaskError::Spawn {
-                command: shown,
+                command: text,
                 source,
             }),
         }

@@ -58,10 +58,10 @@ impl Bench for Specs {
             let pair = side_by_side(rounds, ours, || {
                 cpu(|| run(Path::new("/bin/sh"), &["-c", all], long.path()))
             })?;
-            let ours = format!("CPU of crucible {}, {RECEIPTS} receipts", args.join(" "));
+            let own_text = format!("CPU of crucible {}, {RECEIPTS} receipts", args.join(" "));
             cases.push(Case {
                 bench: BENCH,
-                ours,
+                ours: own_text,
                 beside: "CPU of cat of them all".to_owned(),
                 pair,
                 goal: CPU,
@@ -217,13 +217,13 @@ fn run(program: &Path, args: &[&str], project: &Path) -> Result<Duration, TaskEr
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let shown = format!("{} {}", program.display(), args.join(" "));
+    let text = format!("{} {}", program.display(), args.join(" "));
     let (time, status) = timed(|| command.status());
     match status {
         Ok(status) if status.success() => Ok(time),
-        Ok(status) => Err(unmeasured(BENCH)(format!("`{shown}` ended with {status}"))),
+        Ok(status) => Err(unmeasured(BENCH)(format!("`{text}` ended with {status}"))),
         Err(source) => Err(TaskError::Spawn {
-            command: shown,
+            command: text,
             source,
         }),
     }

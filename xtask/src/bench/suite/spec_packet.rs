@@ -46,10 +46,10 @@ impl Bench for SpecPacket {
             ),
         ];
         let mut cases = Vec::new();
-        for (ours, selectors) in shapes {
+        for (own_text, selectors) in shapes {
             cases.push(Case {
                 bench: self.name(),
-                ours: format!("packet: {ours}"),
+                ours: format!("packet: {own_text}"),
                 beside: "reading the files".to_owned(),
                 pair: side_by_side(context.rounds, || gather(&selectors), || project.read())?,
                 goal: Goal::TimeAtMost(LIMIT),

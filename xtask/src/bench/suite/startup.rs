@@ -53,7 +53,7 @@ impl Bench for Startup {
             ),
         ];
         let mut cases = Vec::new();
-        for (ours, args, home) in starts {
+        for (own_text, args, home) in starts {
             // A start is short and noisy: more rounds cost little.
             let pair = side_by_side(
                 context.rounds.saturating_mul(4),
@@ -62,7 +62,7 @@ impl Bench for Startup {
             )?;
             cases.push(Case {
                 bench: self.name(),
-                ours,
+                ours: own_text,
                 beside: BESIDE.to_owned(),
                 pair,
                 goal: GOAL,
@@ -100,15 +100,15 @@ pub(super) fn start(program: &Path, args: &[&str], home: &Path) -> Result<Durati
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     let (time, status) = timed(|| command.status());
-    let shown = format!("{} {}", program.display(), args.join(" "));
+    let text = format!("{} {}", program.display(), args.join(" "));
     match status {
         Ok(status) if status.success() => Ok(time),
         Ok(status) => Err(TaskError::Unmeasured {
             bench: "startup",
-            reason: format!("`{shown}` ended with {status}"),
+            reason: format!("`{text}` ended with {status}"),
         }),
         Err(source) => Err(TaskError::Spawn {
-            command: shown,
+            command: text,
             source,
         }),
     }

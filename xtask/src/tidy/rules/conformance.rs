@@ -37,7 +37,7 @@ impl Rule for Conformance {
 
     fn check(&self, workspace: &Workspace, report: &mut Report<'_>) {
         let text = workspace.file(TABLE).map_or("", |file| file.text.as_str());
-        let wanted: BTreeSet<String> = FAMILIES
+        let requested: BTreeSet<String> = FAMILIES
             .iter()
             .flat_map(|(family, count)| {
                 (1..=*count).map(move |number| format!("{family}{number:02}"))
@@ -48,14 +48,14 @@ impl Rule for Conformance {
         for (at, line) in text.lines().enumerate() {
             let Some(row) = Row::read(line) else { continue };
             let mut say = |message: String| report(TABLE, at + 1, message);
-            if !wanted.contains(row.id) {
+            if !requested.contains(row.id) {
                 say(format!("`{}` is no row of the requirements", row.id));
             } else if !seen.insert(row.id.to_owned()) {
                 say(format!("`{}` has two rows", row.id));
             }
             check_row(&row, &tests, &mut say);
         }
-        for missing in wanted.difference(&seen) {
+        for missing in requested.difference(&seen) {
             report(TABLE, 1, format!("row `{missing}` is missing"));
         }
     }

@@ -9,6 +9,7 @@ pub(super) mod effects;
 pub(super) mod file_length;
 pub(super) mod lints;
 pub(super) mod module_docs;
+pub(super) mod names;
 pub(super) mod prose;
 pub(super) mod reachability;
 pub(super) mod words;

@@ -42,31 +42,31 @@ impl CouncilProgress {
 impl CallObserver for CouncilProgress {
     fn call_started(&self, phase_id: &str) {
         let part = part(phase_id);
-        let mut shown = self.shown.lock();
-        shown.begun += 1;
-        *shown.waiting.entry(part.clone()).or_default() += 1;
+        let mut calls = self.shown.lock();
+        calls.begun += 1;
+        *calls.waiting.entry(part.clone()).or_default() += 1;
         if self.output.is_live() {
-            shown.turn();
+            calls.turn();
         } else {
             self.output
-                .remark(&one_line(&format!("  ... call {}: {part}", shown.begun)));
+                .remark(&one_line(&format!("  ... call {}: {part}", calls.begun)));
         }
     }
 
     fn call_ended(&self, phase_id: &str) {
-        let mut shown = self.shown.lock();
+        let mut calls = self.shown.lock();
         let part = part(phase_id);
-        let left = shown
+        let left = calls
             .waiting
             .get(&part)
             .map_or(0, |waiting| waiting.saturating_sub(1));
         if left == 0 {
-            shown.waiting.remove(&part);
+            calls.waiting.remove(&part);
         } else {
-            shown.waiting.insert(part, left);
+            calls.waiting.insert(part, left);
         }
         if self.output.is_live() {
-            shown.turn();
+            calls.turn();
         }
     }
 }

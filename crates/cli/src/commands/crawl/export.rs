@@ -33,7 +33,7 @@ pub(crate) struct Export {
 
 impl Export {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let wanted = selection(app, &self.which, &self.output_args)?;
+        let requested = selection(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
         let minds = self.debating.backends(app, &config, self.trace)?;
         // Refused before anything is fetched or sent, and checked again before anything is written.
@@ -43,10 +43,10 @@ impl Export {
             .as_ref()
             .map(|dir| OutputDir::resolve(&app.absolute(dir)))
             .transpose()?;
-        let intent = wanted.intent(self.trace.dry_run).with(minds.options());
+        let intent = requested.intent(self.trace.dry_run).with(minds.options());
         CommandHost::run(app, &config, &intent, |context| {
             let minds = context.open_planner(minds)?;
-            let (inspected, search) = context.inspect(&wanted, LookupMode::Yes)?;
+            let (inspected, search) = context.inspect(&requested, LookupMode::Yes)?;
             let planned = context.plan(&inspected, &minds)?;
             let prepared = context.prepare(search, &inspected, &planned)?;
             if self.trace.dry_run {

@@ -117,9 +117,9 @@ fn count() -> RangedU64ValueParser<u32> {
 impl Searching {
     /// The search options. A number over its cap is reduced to the cap, with a warning.
     pub(crate) fn options(&self, app: &App) -> SearchOptions {
-        let wanted = self.max_results.unwrap_or(DEFAULT_RESULTS);
-        let max_results = MaxResults::for_command_line(wanted);
-        held(app, "--max-results", wanted, max_results.get());
+        let requested = self.max_results.unwrap_or(DEFAULT_RESULTS);
+        let max_results = MaxResults::for_command_line(requested);
+        warn_if_capped(app, "--max-results", requested, max_results.get());
         SearchOptions {
             max_results,
             cache: if self.no_cache {
@@ -164,11 +164,11 @@ impl Debating {
 
     /// The number of rounds. A number over the cap is reduced to the cap, with a warning.
     pub(crate) fn rounds(&self, app: &App) -> DebateRounds {
-        let Some(wanted) = self.max_debate_rounds else {
+        let Some(requested) = self.max_debate_rounds else {
             return DebateRounds::default();
         };
-        let rounds = DebateRounds::capped(wanted);
-        held(app, "--max-debate-rounds", wanted, rounds.get());
+        let rounds = DebateRounds::capped(requested);
+        warn_if_capped(app, "--max-debate-rounds", requested, rounds.get());
         rounds
     }
 }
@@ -183,10 +183,10 @@ impl Which {
     }
 }
 
-fn held(app: &App, flag: &str, wanted: u32, given: u32) {
-    if wanted != given {
+fn warn_if_capped(app: &App, flag: &str, requested: u32, given_count: u32) {
+    if requested != given_count {
         app.output.remark(&format!(
-            "Warning: {flag} {wanted} is over the cap; {given} is used"
+            "Warning: {flag} {requested} is over the cap; {given_count} is used"
         ));
     }
 }

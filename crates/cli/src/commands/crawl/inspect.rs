@@ -28,14 +28,14 @@ pub(crate) struct Inspect {
 
 impl Inspect {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let wanted = selection(app, &self.which, &self.output_args)?;
+        let requested = selection(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &[])?;
         CommandHost::run(
             app,
             &config,
-            &wanted.intent(self.trace.dry_run),
+            &requested.intent(self.trace.dry_run),
             |context| {
-                let (inspected, _) = context.inspect(&wanted, LookupMode::No)?;
+                let (inspected, _) = context.inspect(&requested, LookupMode::No)?;
                 if app.output.is_json() {
                     app.output.json_text(inspected.artifact.json());
                 } else {

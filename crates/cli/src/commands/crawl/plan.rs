@@ -31,13 +31,13 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
-        let wanted = selection(app, &self.which, &self.output_args)?;
+        let requested = selection(app, &self.which, &self.output_args)?;
         let config = app.config(app.env.working_directory(), &self.debating.settings())?;
         let minds = self.debating.backends(app, &config, self.trace)?;
-        let intent = wanted.intent(self.trace.dry_run).with(minds.options());
+        let intent = requested.intent(self.trace.dry_run).with(minds.options());
         CommandHost::run(app, &config, &intent, |context| {
             let minds = context.open_planner(minds)?;
-            let (inspected, _) = context.inspect(&wanted, LookupMode::No)?;
+            let (inspected, _) = context.inspect(&requested, LookupMode::No)?;
             let planned = context.plan(&inspected, &minds)?;
             if app.output.is_json() {
                 app.output.json_text(planned.artifact.json());

@@ -24,7 +24,7 @@ struct Wait {
 impl CrawlProgress {
     pub(crate) fn new(output: &Output) -> Self {
         let wait = Wait {
-            spinner: Spinner::behind(output.prefix()),
+            spinner: Spinner::with_prefix(output.prefix()),
             last_shown_s: None,
         };
         Self {
@@ -41,10 +41,10 @@ impl CrawlProgress {
 
 impl CrawlObserver for CrawlProgress {
     fn progress(&self, what: &str) {
-        let mut shown = self.shown.lock();
-        shown.last_shown_s = None;
+        let mut wait = self.shown.lock();
+        wait.last_shown_s = None;
         if self.output.is_live() {
-            shown.spinner.turn(what);
+            wait.spinner.turn(what);
         } else {
             self.output.remark(&one_line(&format!("... {what}")));
         }
@@ -55,20 +55,20 @@ impl CrawlObserver for CrawlProgress {
         self.shown
             .lock()
             .spinner
-            .beside(|| self.output.remark(&line));
+            .call_while_spinning(|| self.output.remark(&line));
     }
 
     fn waiting(&self, why: &str, left: Duration) {
-        let mut shown = self.shown.lock();
+        let mut wait = self.shown.lock();
         let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
         let words = format!("{why}: continuing in {seconds} s");
         if self.output.is_live() {
-            shown.spinner.turn(&words);
-        } else if shown
+            wait.spinner.turn(&words);
+        } else if wait
             .last_shown_s
             .is_none_or(|last_shown| seconds + SPARSE <= last_shown)
         {
-            shown.last_shown_s = Some(seconds);
+            wait.last_shown_s = Some(seconds);
             self.output.remark(&one_line(&words));
         }
     }

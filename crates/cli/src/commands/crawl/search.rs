@@ -53,8 +53,8 @@ impl Search {
 
     /// The query: as given, or asked for on a terminal.
     fn search_query(&self, app: &App) -> Result<String, Failure> {
-        let given = self.query.as_ref().or(self.named.as_ref()).cloned();
-        let text = match given {
+        let input = self.query.as_ref().or(self.named.as_ref()).cloned();
+        let text = match input {
             None if ask::may_ask(&self.output_args) => ask::ask(app, "Search for:")?,
             given => given,
         };

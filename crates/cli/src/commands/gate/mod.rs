@@ -108,7 +108,7 @@ impl Gate {
         };
         let store = spec_to_read(app, &project, id.clone());
         if !store.exists()? {
-            return Err(store.unknown().into());
+            return Err(store.unknown_spec().into());
         }
         let policy = self.policy();
         let config = app.config(project.root(), &[])?;

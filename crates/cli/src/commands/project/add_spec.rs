@@ -7,7 +7,7 @@ use crucible_model::{ExitStatus, Failure};
 use crucible_spec::{EntryChange, OnListed, SpecId, SpecTag, WorkspaceEntry, WorkspaceFile};
 
 use crate::app::App;
-use crate::names::{named, spec_id};
+use crate::names::{parse_public_name, spec_id};
 
 /// Add a spec to the workspace
 ///
@@ -66,5 +66,5 @@ impl AddSpec {
 }
 
 fn tag(text: &str) -> Result<SpecTag, Box<dyn Error + Send + Sync>> {
-    named("a tag", text)
+    parse_public_name("a tag", text)
 }

@@ -22,10 +22,10 @@ pub(crate) struct Init {
 
 impl Init {
     pub(crate) fn run(&self, app: &App, named: Option<&Path>) -> Result<ExitStatus, Failure> {
-        let here = app.env.working_directory();
+        let current_dir = app.env.working_directory();
         let file = match named {
             Some(file) => WorkspaceFile::at(app.absolute(file)),
-            None => WorkspaceFile::in_directory(SpecProject::find(here).root()),
+            None => WorkspaceFile::in_directory(SpecProject::find(current_dir).root()),
         };
         let name = match &self.name {
             Some(name) if says_nothing(name) => {

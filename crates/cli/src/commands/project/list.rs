@@ -20,8 +20,9 @@ pub(crate) struct List {
 impl List {
     pub(crate) fn run(&self, app: &App, workspace: &WorkspaceFile) -> Result<ExitStatus, Failure> {
         let content = workspace.load()?;
-        let wanted = |entry: &&WorkspaceEntry| self.tags.iter().all(|tag| entry.tags.contains(tag));
-        let specs: Vec<&WorkspaceEntry> = content.specs.iter().filter(wanted).collect();
+        let requested =
+            |entry: &&WorkspaceEntry| self.tags.iter().all(|tag| entry.tags.contains(tag));
+        let specs: Vec<&WorkspaceEntry> = content.specs.iter().filter(requested).collect();
         if app.output.is_json() {
             let rows: Vec<_> = specs
                 .iter()

@@ -31,15 +31,17 @@ pub(crate) struct Land {
 impl Land {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let world = app.world_here()?;
-        let here = app.env.working_directory();
-        if self.run.is_none() && app.repository_of(here).is_none() {
-            return Err(
-                Failure::usage(format!("{} is not in a git repository", here.display())).hint(
-                    "Name the run, or change to its repository; `crucible run list` shows the ids.",
-                ),
-            );
+        let current_dir = app.env.working_directory();
+        if self.run.is_none() && app.repository_of(current_dir).is_none() {
+            return Err(Failure::usage(format!(
+                "{} is not in a git repository",
+                current_dir.display()
+            ))
+            .hint(
+                "Name the run, or change to its repository; `crucible run list` shows the ids.",
+            ));
         }
-        let settings = app.config(here, &[])?;
+        let settings = app.config(current_dir, &[])?;
         let signing =
             Signing::configured(&settings, world.sandbox.clone(), &app.env, &app.home()?)?;
         let (mut ledger, dir) = app.find_run(&world, self.run.as_deref())?;

@@ -190,7 +190,8 @@ struct View {
 
 impl View {
     fn print_remark(&self, line: &str) {
-        self.spinner.beside(|| self.output.remark(line));
+        self.spinner
+            .call_while_spinning(|| self.output.remark(line));
     }
 }
 

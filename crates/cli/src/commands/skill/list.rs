@@ -20,7 +20,10 @@ impl List {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = SkillContext::new(app, &[])?.project;
         let (skills, known) = match app.optional_ledger()? {
-            Some(ledger) => (ledger.skills(project.key())?, known(app, &ledger, &project)),
+            Some(ledger) => (
+                ledger.skills(project.key())?,
+                read_registry(app, &ledger, &project),
+            ),
             None => (Vec::new(), SkillRegistry::default()),
         };
         let file = |skill: &SkillRow| known.trusted_file(&project, &skill.name.parse().ok()?);
@@ -53,7 +56,7 @@ impl List {
 }
 
 /// What the ledger trusts, with a warning for each problem: a list is a list all the same.
-fn known(app: &App, ledger: &Ledger, project: &ForgeProject) -> SkillRegistry {
+fn read_registry(app: &App, ledger: &Ledger, project: &ForgeProject) -> SkillRegistry {
     let (known, problems) = SkillRegistry::load_with_differences(ledger, project);
     for problem in problems {
         app.output.remark(&format!("warning: {problem}"));

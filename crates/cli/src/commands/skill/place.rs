@@ -7,7 +7,7 @@ use crucible_secrets::free_of_secrets;
 use crucible_settings::Settings;
 
 use crate::app::App;
-use crate::names::named;
+use crate::names::parse_public_name;
 use crate::spec_project;
 
 /// The project of a command, with its settings.
@@ -41,7 +41,7 @@ impl<'a> SkillContext<'a> {
 
 /// Reads the name of a skill.
 pub(super) fn skill_name(text: &str) -> Result<SkillName, ParseError> {
-    named("the name of the skill", text)
+    parse_public_name("the name of the skill", text)
 }
 
 /// Reads a class of side effects, in capitals or not.

@@ -70,7 +70,7 @@ pub(crate) struct Propose {
 impl Propose {
     pub(super) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let project = SkillContext::new(app, &[])?.project;
-        let there = project.require_initialized(&self.name)?;
+        let target_path = project.require_initialized(&self.name)?;
         let proposal = self.proposal(app)?;
         let _alone = project.lock(&app.home()?, &self.name, "crucible skill propose")?;
         let mut ledger = app.ledger()?;
@@ -78,7 +78,7 @@ impl Propose {
         for finding in proposal.grants().judge().findings() {
             app.output.remark(&format!("warning: {finding}"));
         }
-        if let Some(path) = there {
+        if let Some(path) = target_path {
             app.output.remark(&format!(
                 "note: {path} is there already; a build writes over it, `--agent as-is` takes it as it stands"
             ));

@@ -81,7 +81,7 @@ impl PhaseFlags {
             } else {
                 LockClaim::IfFree
             },
-            restart: self.sources.again(spec),
+            restart: self.sources.repeat_command(spec),
         };
         SpecSession::new(runtime, config, project, &app.home()?, arguments)
     }

@@ -35,28 +35,28 @@ impl PhaseProgress {
 
     /// Removes the spinner before other output or another phase.
     pub(crate) fn finish(&self) {
-        let mut shown = self.shown.lock();
-        shown.spinner.finish();
-        shown.begun = 0;
+        let mut calls = self.shown.lock();
+        calls.spinner.finish();
+        calls.begun = 0;
     }
 }
 
 impl CallObserver for PhaseProgress {
     fn call_started(&self, phase_id: &str) {
-        let mut shown = self.shown.lock();
-        if shown.phase != phase_id {
-            phase_id.clone_into(&mut shown.phase);
-            shown.begun = 0;
+        let mut calls = self.shown.lock();
+        if calls.phase != phase_id {
+            phase_id.clone_into(&mut calls.phase);
+            calls.begun = 0;
         }
-        shown.begun += 1;
-        let again = if shown.begun > 1 {
-            format!(", call {}", shown.begun)
+        calls.begun += 1;
+        let second_text = if calls.begun > 1 {
+            format!(", call {}", calls.begun)
         } else {
             String::new()
         };
-        let words = format!("{phase_id}: asking {}{again}", self.models);
+        let words = format!("{phase_id}: asking {}{second_text}", self.models);
         if self.output.is_live() {
-            shown.spinner.turn(&words);
+            calls.spinner.turn(&words);
         } else {
             self.output.remark(&one_line(&format!("  ... {words}")));
         }

@@ -40,7 +40,7 @@ impl Resume {
         let session = self.phases.session(app, &runtime, &self.spec)?;
         let host = CommandHost::new(app);
         if !session.store.exists()? {
-            return Err(session.store.unknown().into());
+            return Err(session.store.unknown_spec().into());
         }
         self.phases.check_applying(&self.spec)?;
         // Named phases are checked before the lock is taken. The next phase is known only under the lock,

@@ -11,10 +11,13 @@ pub(crate) fn show_phase(app: &App, store: &SpecStore, phase: PhaseId, receipt: 
         return;
     };
     let artifact = store.dir().join("artifacts").join(phase.artifact());
-    let here = app.env.working_directory();
-    let shown = artifact.strip_prefix(here).unwrap_or(&artifact).display();
+    let current_dir = app.env.working_directory();
+    let display = artifact
+        .strip_prefix(current_dir)
+        .unwrap_or(&artifact)
+        .display();
     app.output
-        .line(&one_line(&format!("{:<13}{shown}", phase.as_str())));
+        .line(&one_line(&format!("{:<13}{display}", phase.as_str())));
     app.output
         .line(&format!("{:<13}{}", "", text::phase_usage(entry)));
     warn(app, phase, entry);

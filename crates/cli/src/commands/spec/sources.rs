@@ -117,7 +117,7 @@ impl SourceFlags {
     }
 
     /// The command that starts a spec with the same sources.
-    pub(crate) fn again(&self, spec: &SpecId) -> String {
+    pub(crate) fn repeat_command(&self, spec: &SpecId) -> String {
         let mut command = format!("crucible spec {spec}");
         let plain = command.clone();
         if !self.names_an_idea() {
@@ -216,7 +216,7 @@ mod tests {
                 issue,
                 context: Vec::new(),
             }
-            .again(&"e3".parse().unwrap())
+            .repeat_command(&"e3".parse().unwrap())
         };
         assert_eq!(again(&[], &[]), "crucible spec e3 --source -");
         assert_eq!(

@@ -395,7 +395,7 @@ fn degradations_are_always_reported() {
     for number in 1..=3 {
         let line = format!("warning: loop {number}: creative gave no position: ");
         assert!(
-            ran.stderr.lines().any(|said| said.starts_with(&line)),
+            ran.stderr.lines().any(|message| message.starts_with(&line)),
             "{line:?} in {}",
             ran.stderr
         );
@@ -405,13 +405,13 @@ fn degradations_are_always_reported() {
     assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
     let document = ran.json();
     keeps_its_contract(&document);
-    let told: Vec<&Value> = document["degradations"]
+    let values: Vec<&Value> = document["degradations"]
         .as_array()
         .unwrap()
         .iter()
         .map(|it| &it["kind"])
         .collect();
-    assert_eq!(told, ["seat_missing"; 3]);
+    assert_eq!(values, ["seat_missing"; 3]);
 }
 
 #[test]

@@ -145,18 +145,18 @@ fn chat_continues_after_reporting_an_error() {
         _ => Reply::Answer(reply_for(request)),
     });
     let ran = chat(&server, format!("{SERVICES}\n{CAPITAL}\n").as_bytes());
-    let (told, rest) = ran
+    let (message, rest) = ran
         .stdout
         .split_once("\n\n> \n[Processing... short-circuited]")
         .unwrap();
-    let told = told
+    let text = message
         .strip_prefix(&format!(
             "{BANNER}> \n[Processing... failed]\n\nerror: the triage of "
         ))
         .unwrap();
     assert!(
-        told.contains("\n  hint: ") && told.contains("--triage-model"),
-        "{told}"
+        text.contains("\n  hint: ") && text.contains("--triage-model"),
+        "{text}"
     );
     assert_eq!(rest, "\n\nParis.\n\n> \n");
     assert!(
@@ -171,7 +171,7 @@ fn overlong_chat_line_is_an_error_without_remainder() {
     let server = bypassed();
     let lines = format!("{}\n{CAPITAL}\n", "Should we? ".repeat(95_326));
     let ran = chat(&server, lines.as_bytes());
-    let (told, rest) = ran
+    let (message, rest) = ran
         .stdout
         .split_once("\n\n> ")
         .unwrap()
@@ -179,12 +179,12 @@ fn overlong_chat_line_is_an_error_without_remainder() {
         .split_once("\n\n> ")
         .unwrap();
     assert!(
-        told.starts_with("error: the question has 1048586 bytes; the limit is 200000"),
-        "{told}"
+        message.starts_with("error: the question has 1048586 bytes; the limit is 200000"),
+        "{message}"
     );
     assert!(
-        told.contains("\n  hint: ") && told.contains("council.max_query_bytes"),
-        "{told}"
+        message.contains("\n  hint: ") && message.contains("council.max_query_bytes"),
+        "{message}"
     );
     assert_eq!(rest, "\n[Processing... short-circuited]\n\nParis.\n\n> \n");
     assert_eq!(asked(&server), [CouncilCall::Triage, CouncilCall::Direct]);

@@ -21,8 +21,8 @@ fn under(reply: Reply) -> FakeApi {
 
 /// A council in which this call is answered so, and all others as usual.
 fn except(call: CouncilCall, reply: Reply) -> FakeApi {
-    council(triage("parallel", &ROLES), move |asked| {
-        (*asked == call).then(|| reply.clone())
+    council(triage("parallel", &ROLES), move |council_call| {
+        (*council_call == call).then(|| reply.clone())
     })
 }
 

@@ -252,7 +252,7 @@ fn context_that_cannot_be_meant_is_refused() {
     let ran = fixture
         .run(["ask", "Should we?", "--context", &long])
         .exits(7);
-    let told = "the limit is 65536\n  hint: Tell less with --context, or raise council.max_context_bytes (CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES)";
-    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let message = "the limit is 65536\n  hint: Tell less with --context, or raise council.max_context_bytes (CRUCIBLE_COUNCIL_MAX_CONTEXT_BYTES)";
+    assert!(ran.stderr.contains(message), "{}", ran.stderr);
     assert_eq!(server.requests().len(), 0);
 }

@@ -195,12 +195,12 @@ fn fallback_models_apply_only_to_openrouter() {
             .iter()
             .all(|request| request.body.get("models").is_none())
     );
-    let told = ran
+    let reported_count = ran
         .stderr
         .lines()
         .filter(|line| line.starts_with("warning:"))
         .count();
-    assert_eq!(told, 1, "{}", ran.stderr);
+    assert_eq!(reported_count, 1, "{}", ran.stderr);
 }
 
 #[test]
@@ -411,9 +411,9 @@ fn project_file_cannot_allow_further_models() {
         let setting = format!("[council]\n{key} = [\"secret-and-dear\"]\n");
         std::fs::write(&file, &setting).unwrap();
         let ran = fixture.run(["ask", QUESTION]).exits(2);
-        let told = format!("a project's file cannot set `council.{key}`");
+        let message = format!("a project's file cannot set `council.{key}`");
         assert!(
-            ran.stderr.contains(&told) && ran.stderr.contains(variable),
+            ran.stderr.contains(&message) && ran.stderr.contains(variable),
             "{}",
             ran.stderr
         );
@@ -528,19 +528,23 @@ fn recorded_question_replays_without_a_model() {
             "--hint-model",
             "deep",
         ];
-        let told = fixture
+        let document = fixture
             .call(args)
             .args(["--record", "calls.jsonl"])
             .run()
             .ok()
             .json();
         let request_count = server.requests().len();
-        let again = fixture
+        let second_output = fixture
             .call(args)
             .args(["--provider", "replay", "--cassette", "calls.jsonl"])
             .run()
             .ok();
-        assert_eq!(timeless(again.json()), timeless(told), "{grammar}");
+        assert_eq!(
+            timeless(second_output.json()),
+            timeless(document),
+            "{grammar}"
+        );
         assert_eq!(server.requests().len(), request_count, "{grammar}");
         let lines = std::fs::read_to_string(fixture.home().join("calls.jsonl"))
             .unwrap()
@@ -573,8 +577,8 @@ fn a_recording_begins_where_nothing_is() {
     let fixture = Fixture::with(&server);
     std::fs::write(fixture.home().join("full"), "something").unwrap();
     std::fs::write(fixture.home().join("empty"), "").unwrap();
-    for taken in ["full", "empty", ".", "/dev/null"] {
-        let ran = fixture.run(["ask", QUESTION, "--record", taken]).exits(2);
+    for text in ["full", "empty", ".", "/dev/null"] {
+        let ran = fixture.run(["ask", QUESTION, "--record", text]).exits(2);
         assert!(
             ran.stderr.contains("--record: there is something at"),
             "{}",
@@ -625,6 +629,6 @@ fn the_command_is_found_in_help_and_completions() {
             .stdout
             .contains("crucible__subcmd__ask)")
     );
-    let shown = fixture.run(["config", "show"]).ok().stdout;
-    assert!(shown.contains("council.calls"), "{shown}");
+    let text = fixture.run(["config", "show"]).ok().stdout;
+    assert!(text.contains("council.calls"), "{text}");
 }

@@ -90,11 +90,11 @@ fn search_shows_ten_results_thirty_at_most() {
     assert_eq!(count(&[]).0, 10);
     assert_eq!(count(&["--max-results", "3"]).0, 3);
     assert_eq!(count(&["--max-results", "30"]).0, 30);
-    let (shown, said) = count(&["--max-results", "31"]);
+    let (shown, message) = count(&["--max-results", "31"]);
     assert_eq!(shown, 30);
     assert!(
-        said.contains("[crawl] Warning: --max-results 31 is over the cap; 30 is used"),
-        "{said}"
+        message.contains("[crawl] Warning: --max-results 31 is over the cap; 30 is used"),
+        "{message}"
     );
     for wrong in ["0", "-1", "x", "4294967296"] {
         fixture
@@ -107,12 +107,12 @@ fn search_shows_ten_results_thirty_at_most() {
 fn debate_has_two_rounds_four_at_most() {
     let rounds = |args: &[&str]| {
         // The last word is an answer of the gateway like any other: it comes after as many drafts as there were rounds.
-        let asked = args
+        let request_count = args
             .last()
             .and_then(|number| number.parse::<usize>().ok())
             .unwrap_or(2)
             .min(4);
-        let mut gpt = vec![draft("cargo build"); asked];
+        let mut gpt = vec![draft("cargo build"); request_count];
         gpt.push(synthesis("cargo build"));
         let models = Models::replying(
             gpt.iter().map(|value| Reply::Answer(value.to_string())),
@@ -134,11 +134,11 @@ fn debate_has_two_rounds_four_at_most() {
     assert_eq!((taken, asked), (2, (3, 2)));
     let (taken, asked, _) = rounds(&["--max-debate-rounds", "1"]);
     assert_eq!((taken, asked), (1, (2, 1)));
-    let (taken, asked, said) = rounds(&["--max-debate-rounds", "9"]);
+    let (taken, asked, message) = rounds(&["--max-debate-rounds", "9"]);
     assert_eq!((taken, asked), (4, (5, 4)));
     assert!(
-        said.contains("[crawl] Warning: --max-debate-rounds 9 is over the cap; 4 is used"),
-        "{said}"
+        message.contains("[crawl] Warning: --max-debate-rounds 9 is over the cap; 4 is used"),
+        "{message}"
     );
     let fixture = CrawlDesk::new([]);
     fixture

@@ -146,22 +146,24 @@ fn rejected_plan_exits_2_and_is_not_exported() {
         "{plan}"
     );
     assert_eq!(fixture.last_session()["status"], "failed");
-    let shown = fixture
+    let command_output = fixture
         .ask(
             &["plan", "acme/widget", "--format", "pretty"],
             &Models::agreeing_on(evil),
         )
         .exits(2);
     assert!(
-        shown.stdout.contains("rejected; do not run any of it"),
+        command_output
+            .stdout
+            .contains("rejected; do not run any of it"),
         "{}",
-        shown.stdout
+        command_output.stdout
     );
     for next in ["--max-debate-rounds", "--offline"] {
         assert!(
-            shown.stderr.contains(next),
+            command_output.stderr.contains(next),
             "what to do next: {}",
-            shown.stderr
+            command_output.stderr
         );
     }
 
@@ -328,9 +330,9 @@ fn unwritable_directory_is_refused_before_fetching() {
     std::fs::create_dir(fixture.fixture.path("taken")).unwrap();
     std::fs::write(fixture.fixture.path("taken/mine.txt"), "mine").unwrap();
     std::os::unix::fs::symlink("/etc", fixture.fixture.path("link")).unwrap();
-    let taken = fixture.fixture.path("taken").display().to_string();
+    let text = fixture.fixture.path("taken").display().to_string();
     let link = fixture.fixture.path("link/crucible").display().to_string();
-    for dir in ["/usr/x", "/etc", "/proc/x", link.as_str(), taken.as_str()] {
+    for dir in ["/usr/x", "/etc", "/proc/x", link.as_str(), text.as_str()] {
         let ran = export(dir).exits(1);
         assert_eq!(
             (ran.stdout.as_str(), &error_of(&ran)["exit_code"]),

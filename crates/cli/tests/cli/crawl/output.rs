@@ -331,8 +331,8 @@ fn session_history_lists_documents_and_messages() {
     );
     // What was said is there to be read.
     let digest = messages[1]["digest"].as_str().unwrap();
-    let shown = fixture.fixture.run(["ledger", "show", digest]).ok().stdout;
-    assert!(shown.contains("builds without optimisation"), "{shown}");
+    let label = fixture.fixture.run(["ledger", "show", digest]).ok().stdout;
+    assert!(label.contains("builds without optimisation"), "{label}");
 
     let people = fixture
         .run(&["history", "1", "--format", "pretty"])

@@ -61,8 +61,8 @@ fn search_results_come_ranked_in_the_expected_order() {
         "one/widget",
         "acme/widget",
     ]);
-    let again = fixture.run(&["search", "widget", "--no-cache"]).ok().json();
-    assert_eq!(again["results"], document["results"]);
+    let second_json = fixture.run(&["search", "widget", "--no-cache"]).ok().json();
+    assert_eq!(second_json["results"], document["results"]);
 }
 
 #[test]
@@ -161,18 +161,18 @@ fn reached_caps_use_the_specified_warnings() {
         "[crawl] Warning: sampling caps reached — {files}/{bytes} — results may be incomplete"
     );
     assert!(
-        ran.stderr.lines().any(|said| said == line),
+        ran.stderr.lines().any(|message| message == line),
         "{line}\n{}",
         ran.stderr
     );
     let plan = fixture.run(&["plan", path, "--offline"]).ok().json();
-    let said = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
+    let report = "Inspection data was truncated due to sampling caps. Plan may be incomplete.";
     assert!(
         plan["warnings"]
             .as_array()
             .unwrap()
             .iter()
-            .any(|warning| warning == said),
+            .any(|warning| warning == report),
         "{plan}"
     );
 }

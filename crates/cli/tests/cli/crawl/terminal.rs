@@ -77,11 +77,11 @@ impl Terminal {
         let mut found = None;
         let begun = std::time::Instant::now();
         while found.is_none() {
-            let shown = screen.lock().unwrap().clone();
-            found = shown[seen..].find(text).map(|at| seen + at + text.len());
+            let content = screen.lock().unwrap().clone();
+            found = content[seen..].find(text).map(|at| seen + at + text.len());
             assert!(
                 begun.elapsed() < super::support::TIMEOUT,
-                "{text:?} is not shown:\n{shown}"
+                "{text:?} is not shown:\n{content}"
             );
             std::thread::sleep(std::time::Duration::from_millis(5));
         }

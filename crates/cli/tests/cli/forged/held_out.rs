@@ -72,12 +72,12 @@ fn leaks(directory: &Path) -> Vec<PathBuf> {
 fn change_for_tested_input_alone_is_refused_before_landing() {
     let temp_dir = tempfile::tempdir().unwrap();
     let held = held_out(temp_dir.path());
-    let (fixture, started, landed, asked) = landed(SPECIAL, &held);
+    let (fixture, started, landed, question) = landed(SPECIAL, &held);
     assert_eq!(started.json()["state"], "verified", "{}", started.stderr);
-    let told = format!("{}{}", landed.stdout, landed.stderr);
-    assert_eq!(landed.code, Some(1), "{told}");
-    assert!(told.contains("1 of them fail"), "{told}");
-    for text in [&told, &started.stdout, &started.stderr, &asked] {
+    let message = format!("{}{}", landed.stdout, landed.stderr);
+    assert_eq!(landed.code, Some(1), "{message}");
+    assert!(message.contains("1 of them fail"), "{message}");
+    for text in [&message, &started.stdout, &started.stderr, &question] {
         assert!(
             !text.contains(MARK) && !text.contains("[5, 6, 7]"),
             "{text}"

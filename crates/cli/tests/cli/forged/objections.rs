@@ -143,8 +143,9 @@ fn started(
         fixture.run(["run", "verify-record", &id_of(&status)]).ok();
         // The output of `node --test` has times, which are part of the prompt.
         if project.source.ends_with(".py") {
-            let again = with_toolchain(fixture.call(["run", "replay", &id_of(&status), "--json"]));
-            assert_eq!(again.run().ok().json()["different"], json!([]));
+            let second_call =
+                with_toolchain(fixture.call(["run", "replay", &id_of(&status), "--json"]));
+            assert_eq!(second_call.run().ok().json()["different"], json!([]));
         }
     }
     (fixture, status)
@@ -189,10 +190,10 @@ fn witness_refuses_change_and_becomes_next_prompt() {
             "{text}"
         );
     }
-    let again = texts.iter().any(|text| {
+    let is_repeated = texts.iter().any(|text| {
         text.contains("why it was refused") && text.contains("self.assertEqual(pages([], 2), [[]])")
     });
-    assert!(again, "the fixer sees the test: {texts:#?}");
+    assert!(is_repeated, "the fixer sees the test: {texts:#?}");
     // The test lands only when a person adds it.
     let patch = Path::new(status["directory"].as_str().unwrap()).join("artifacts/diff.patch");
     assert!(
@@ -228,9 +229,9 @@ fn advisory_witness_is_reported_and_verified() {
     assert!(text.contains("objections: 1, 1 with a witness"), "{text}");
     let id = id_of(&status);
     let view = fixture.run(["report", &id, "--json"]).ok().json();
-    let shown = &view["attempts"][0]["verification"]["objections"];
-    assert_eq!(shown["witnesses"], 1, "{view:#}");
-    let one = &shown["objections"][0];
+    let document = &view["attempts"][0]["verification"]["objections"];
+    assert_eq!(document["witnesses"], 1, "{view:#}");
+    let one = &document["objections"][0];
     assert_eq!(
         one["sentence"], objection["rests_on"]["sentence"],
         "{one:#}"
@@ -332,9 +333,9 @@ fn project_cannot_choose_objections() {
     ]);
     let ran = with_toolchain(call).arg(repo.path()).run();
     assert!(ran.stderr.contains("run.objections"), "{}", ran.stderr);
-    let asked = server
+    let is_requested = server
         .requests()
         .iter()
         .any(|request| request.conversation().contains("Look for a case"));
-    assert!(!asked);
+    assert!(!is_requested);
 }

@@ -108,9 +108,12 @@ fn codex_offers_the_tools_to_its_model() {
         .env("KEY", "x")
         .output()
         .unwrap();
-    let asked = api.completions();
+    let seen_requests = api.completions();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    let first = &asked.first().unwrap_or_else(|| panic!("{stderr}")).raw;
+    let first = &seen_requests
+        .first()
+        .unwrap_or_else(|| panic!("{stderr}"))
+        .raw;
     for tool in ["check_patch", "submit_proposal", "list_runs"] {
         assert!(first.contains(tool), "{tool} in {first}\n{stderr}");
     }

@@ -90,7 +90,7 @@ fn token_host_and_origin_are_required() {
         200
     );
 
-    for (hostile, wanted) in [
+    for (hostile, expected) in [
         (vec![("Host", here.as_str())], 401),
         (
             vec![("Host", here.as_str()), ("Authorization", "Bearer x")],
@@ -125,7 +125,7 @@ fn token_host_and_origin_are_required() {
         ),
     ] {
         let (status, answer) = server.post(&hostile, &begin);
-        assert_eq!(status, wanted, "{hostile:?}: {answer}");
+        assert_eq!(status, expected, "{hostile:?}: {answer}");
         assert!(!answer.contains("protocolVersion"), "{answer}");
     }
     let listen = std::fs::read_to_string("/proc/net/tcp").unwrap();

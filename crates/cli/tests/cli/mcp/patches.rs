@@ -93,15 +93,15 @@ fn agree(count: usize) {
             .arg(&policy)
             .run();
         assert_eq!(format!("{}\n", fenced(&answer)), stdout, "{patch:?}");
-        let says = answer.lines().next().unwrap();
+        let message = answer.lines().next().unwrap();
         match code {
             Some(0) => {
                 passed += 1;
-                assert_eq!(says, "The patch may be applied.");
+                assert_eq!(message, "The patch may be applied.");
             }
             Some(1) => {
                 refused += 1;
-                assert_eq!(says, "The patch is refused.");
+                assert_eq!(message, "The patch is refused.");
             }
             other => panic!("{other:?}: {stdout}"),
         }

@@ -27,7 +27,7 @@ fn names(tools: &Value) -> Vec<&str> {
 #[test]
 fn each_revision_lists_the_tools() {
     let (repo, fixture) = (small().build(), Fixture::new());
-    let wanted = [
+    let expected = [
         "build_context",
         "check_patch",
         "start_run",
@@ -43,7 +43,7 @@ fn each_revision_lists_the_tools() {
         assert_eq!(begun["serverInfo"]["name"], "crucible");
         assert_eq!(
             names(&client.request("tools/list", json!({}))["result"]),
-            wanted
+            expected
         );
         assert_eq!(client.end(), 0);
     }
@@ -52,7 +52,7 @@ fn each_revision_lists_the_tools() {
     let revisions = json!(["2025-06-18", "2025-11-25", "2026-07-28"]);
     assert_eq!(found["result"]["supportedVersions"], revisions, "{found:#}");
     let listed = client.request("tools/list", json!({ "_meta": meta() }));
-    assert_eq!(names(&listed["result"]), wanted);
+    assert_eq!(names(&listed["result"]), expected);
     let called = json!({ "_meta": meta(), "name": "list_runs", "arguments": {} });
     let called = client.request("tools/call", called);
     assert_eq!(called["result"]["resultType"], "complete", "{called:#}");
@@ -291,11 +291,11 @@ fn end_of_input_and_interrupt_stop_server() {
     assert_eq!(Client::silent(&fixture, repo.path()).end(), 0);
     let mut client = Client::begun(&fixture, repo.path());
     client.call("list_runs", json!({}));
-    let asked = Instant::now();
+    let instant = Instant::now();
     let pid = nix::unistd::Pid::from_raw(i32::try_from(client.child.id()).unwrap());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert_eq!(client.child.wait().unwrap().code(), Some(130));
-    assert!(asked.elapsed() < Duration::from_secs(10));
+    assert!(instant.elapsed() < Duration::from_secs(10));
 }
 
 #[test]

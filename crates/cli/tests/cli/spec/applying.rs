@@ -19,7 +19,7 @@ fn area(project: &Path) -> String {
 fn count(server: &FakeApi, phase: &str) -> usize {
     asked(server)
         .iter()
-        .filter(|asked| **asked == phase)
+        .filter(|question| **question == phase)
         .count()
 }
 
@@ -68,12 +68,12 @@ fn apply_uses_only_fixups_pending_at_start() {
     }
     // Applied and as it was: nobody is asked, and there is no receipt of nothing.
     let before = receipts(&project).len();
-    for again in [
+    for second_lines in [
         &["--apply-fixups"][..],
         &["--phase", "fixup", "--apply-fixups"],
     ] {
         let call = fixture.call(["resume", SPEC]).current_dir(&project);
-        let ran = again
+        let ran = second_lines
             .iter()
             .fold(call, |call, option| call.arg(option))
             .run()
@@ -193,10 +193,10 @@ fn failing_hook_before_fixups_keeps_them_pending() {
         ),
         (&json!("pre_phase"), &json!(3))
     );
-    let told: Value =
+    let document: Value =
         serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
     assert_eq!(
-        (&told["phase"], &told["receipt_id"]),
+        (&document["phase"], &document["receipt_id"]),
         (&json!("fixup"), &receipt["receipt_id"])
     );
     config(&project, "");
@@ -243,10 +243,10 @@ fn failing_post_hook_records_applied_fixups() {
         )
     );
     assert_eq!(phase["hooks"][0]["exit_code"], 4);
-    let told: Value =
+    let document: Value =
         serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
     assert_eq!(
-        told["artifact"]["path"],
+        document["artifact"]["path"],
         ".crucible/specs/export-data/artifacts/40-fixup.md"
     );
     at(&fixture, &project, ["gate", SPEC, "--min-phase", "fixup"]).exits(1);
@@ -288,14 +288,14 @@ fn hook_drafts_are_removed_after_run_or_kill() {
             &hook("post_phase", script).replace("\"fixup\"", "\"requirements\""),
         );
         spec(&fixture, &project, []).exits(code);
-        let told: Value =
+        let json: Value =
             serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
         assert!(
-            told["artifact"]["path"]
+            json["artifact"]["path"]
                 .as_str()
                 .unwrap()
                 .ends_with(".draft.md"),
-            "{told}"
+            "{json}"
         );
         let left = std::fs::read_dir(&context).unwrap();
         let left: Vec<String> = left
@@ -321,10 +321,10 @@ fn shown_file_without_finding_stays_unchanged() {
         server(move |phase, _| (phase == "fixup").then(|| Reply::Answer(answers.next().unwrap())));
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
-    let shown = ["--through", "fixup", "--context", "README.md"];
+    let lines = ["--through", "fixup", "--context", "README.md"];
     let call = fixture
         .call(["spec", SPEC])
-        .args(shown)
+        .args(lines)
         .env("CRUCIBLE_SPEC_ATTEMPTS", "1");
     let ran = super::support::with_idea(call, &project, super::support::IDEA).exits(1);
     assert!(
@@ -417,9 +417,9 @@ fn interrupted_fixup_is_settled_before_phase() {
     )
     .unwrap();
     let ran = resume(&fixture, &project, ["--phase", "review"]).ok();
-    let told = ["was killed while it applied a fixup", "src/area.py"];
+    let messages = ["was killed while it applied a fixup", "src/area.py"];
     assert!(
-        told.iter().all(|told| ran.stderr.contains(told)),
+        messages.iter().all(|message| ran.stderr.contains(message)),
         "{}",
         ran.stderr
     );

@@ -51,17 +51,17 @@ fn merged_branches_are_repaired_by_rerunning_the_phase() {
     git(&project, ["init", "--quiet", "--initial-branch", "main"]);
     commit(&project);
     git(&project, ["branch", "other"]);
-    let ours = design_later(&fixture, &project);
+    let own_text = design_later(&fixture, &project);
     commit(&project);
     git(&project, ["checkout", "--quiet", "other"]);
-    let theirs = design_later(&fixture, &project);
+    let other_text = design_later(&fixture, &project);
     commit(&project);
     git(&project, ["checkout", "--quiet", "main"]);
     git(
         &project,
         ["merge", "--quiet", "--no-edit", "-X", "ours", "other"],
     );
-    assert_ne!(ours, theirs);
+    assert_ne!(own_text, other_text);
     assert_eq!(receipts(&project).len(), 3, "both are there, in one place");
 
     let gate = |code: i32| -> Value {
@@ -82,7 +82,7 @@ fn merged_branches_are_repaired_by_rerunning_the_phase() {
     let named = |id: &str| json!(format!("receipts/{id}.json"));
     assert_eq!(
         [&doubled[0]["subject"], &doubled[1]["subject"]],
-        [&named(&theirs), &named(&ours)]
+        [&named(&other_text), &named(&own_text)]
     );
     let command = format!("crucible resume {SPEC} --phase design");
     for finding in doubled {
@@ -96,11 +96,11 @@ fn merged_branches_are_repaired_by_rerunning_the_phase() {
             .ok()
             .json()
     };
-    let told = status();
+    let document = status();
     assert_eq!(
         (
-            &told["phase_statuses"][1]["status"],
-            &told["next"]["command"]
+            &document["phase_statuses"][1]["status"],
+            &document["next"]["command"]
         ),
         (&json!("damaged"), &json!(command))
     );

@@ -147,13 +147,13 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
     setup.call(&["spec", "evidence", "area"]).exits(1);
     assert_eq!(setup.states("area"), NOTHING);
     let ran = setup.call(&["spec", "run", "area", "t-001"]).ok();
-    for shown in [
+    for content in [
         "Make area in app/area.py multiply width and height",
         "Files: app/area.py",
         "Requirement R-001: The area is a product",
         "Write the test tests.test_area.AreaTest.test_cube in tests/test_area.py.",
     ] {
-        assert!(ran.stderr.contains(shown), "{shown}: {}", ran.stderr);
+        assert!(ran.stderr.contains(content), "{content}: {}", ran.stderr);
     }
     assert!(
         !ran.stderr.contains("AreaTest.test_area "),
@@ -178,8 +178,8 @@ fn task_becomes_a_run_whose_landing_proves_requirements() {
     let schema = jsonschema::validator_for(&serde_json::from_str(schema).unwrap()).unwrap();
     assert!(schema.is_valid(matrix), "{matrix:#}");
     // The same state gives the same bytes.
-    let again = setup.call(&["spec", "evidence", "area", "--json"]);
-    assert_eq!(again.stdout, ran.stdout);
+    let second_output = setup.call(&["spec", "evidence", "area", "--json"]);
+    assert_eq!(second_output.stdout, ran.stdout);
     let markdown = setup
         .call(&["spec", "evidence", "area", "--markdown"])
         .exits(1);

@@ -104,7 +104,7 @@ fn failed_receipt_write_reports_changed_files() {
     let child = applying(&fixture, &project);
     // Nothing is promoted over a directory.
     let report = spec_dir(&project).join("artifacts/40-fixup.md");
-    let kept = std::fs::read(&report).unwrap();
+    let stored_bytes = std::fs::read(&report).unwrap();
     std::fs::remove_file(&report).unwrap();
     std::fs::create_dir(&report).unwrap();
     let (code, output) = ended(&project, child);
@@ -126,7 +126,7 @@ fn failed_receipt_write_reports_changed_files() {
         (&json!("failed"), &json!("applied"), &json!(1))
     );
     std::fs::remove_dir(&report).unwrap();
-    std::fs::write(&report, kept).unwrap();
+    std::fs::write(&report, stored_bytes).unwrap();
     resume(&fixture, &project, ["--phase", "fixup", "--apply-fixups"]).ok();
     assert_eq!(newest(&project)["phases"][0]["status"], "success");
 }
@@ -137,12 +137,12 @@ fn mistyped_context_is_refused_before_hooks_and_spec() {
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
     config(&project, &hook("pre_phase", "touch ran"));
-    for (named, said) in [
+    for (named, message) in [
         ("src/aera.py", "src/ has area.py"),
         ("docs/*.md", "it matches no file"),
     ] {
         let ran = spec(&fixture, &project, ["--context", named]).exits(2);
-        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
     }
     assert!(!project.join("ran").exists() && !spec_dir(&project).exists());
     assert_eq!(server.requests().len(), 0);
@@ -223,8 +223,8 @@ fn options_that_could_do_nothing_are_refused() {
             &["--through", "final", "--dry-run"],
         ] {
             let ran = run(before);
-            let said = format!("so {} has no effect", options[0]);
-            assert!(ran.stderr.contains(&said), "{before:?}: {}", ran.stderr);
+            let message = format!("so {} has no effect", options[0]);
+            assert!(ran.stderr.contains(&message), "{before:?}: {}", ran.stderr);
         }
     }
     assert!(!spec_dir(&project).exists());

@@ -113,7 +113,7 @@ fn file_edited_since_proposal_blocks_whole_fixup() {
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
     std::fs::write(project.join("src/b.py"), "b = 1\n").unwrap();
-    let shown = [
+    let lines = [
         "--through",
         "fixup",
         "--context",
@@ -121,7 +121,7 @@ fn file_edited_since_proposal_blocks_whole_fixup() {
         "--context",
         "src/b.py",
     ];
-    let ran = spec(&fixture, &project, shown).ok();
+    let ran = spec(&fixture, &project, lines).ok();
     assert!(
         ran.stdout
             .contains("proposed fixups: 2 files\n  src/area.py +1 -1\n  src/b.py +1 -1\n"),
@@ -196,9 +196,9 @@ fn line_endings_and_permissions_survive_a_fixup() {
         0o750
     );
     let receipt = newest(&project);
-    let told = &receipt["phases"][0]["fixups"]["files"][0];
+    let document = &receipt["phases"][0]["fixups"]["files"][0];
     let digest = crucible_model::Digest::compute(&std::fs::read(&file).unwrap());
-    assert_eq!(told["after"], json!(digest.to_string()));
+    assert_eq!(document["after"], json!(digest.to_string()));
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn fixup_touches_tests_only_if_named() {
     let project = project(&fixture);
     std::fs::create_dir(project.join("tests")).unwrap();
     std::fs::write(project.join("tests/area_test.sh"), "exit 1\n").unwrap();
-    let shown = [
+    let lines = [
         "--context",
         "src/area.py",
         "--context",
@@ -249,7 +249,7 @@ fn fixup_touches_tests_only_if_named() {
     let ran = spec(
         &fixture,
         &project,
-        ["--through", "fixup", shown[0], shown[1], shown[2], shown[3]],
+        ["--through", "fixup", lines[0], lines[1], lines[2], lines[3]],
     )
     .exits(1);
     assert!(
@@ -266,7 +266,7 @@ fn fixup_touches_tests_only_if_named() {
     ];
     let call = fixture
         .call(["resume", SPEC, "--phase", "fixup"])
-        .args(shown)
+        .args(lines)
         .args(named);
     let ran = call.current_dir(&project).run().ok();
     assert!(
@@ -296,9 +296,9 @@ fn no_flag_lifts_what_is_never_touched() {
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
     std::fs::write(project.join(".crucible/config.toml"), "").unwrap();
-    let shown = ["--through", "fixup", "--context", "src/area.py"];
+    let lines = ["--through", "fixup", "--context", "src/area.py"];
     let named = ["--allow-path", "src/area.py"];
-    let call = fixture.call(["spec", SPEC]).args(shown).args(named);
+    let call = fixture.call(["spec", SPEC]).args(lines).args(named);
     let ran = with_idea(call, &project, IDEA).exits(1);
     assert!(ran.stderr.contains("patch-path-denied"), "{}", ran.stderr);
     assert_eq!(

@@ -30,19 +30,19 @@ fn broken_off() -> Broken {
         .iter()
         .for_each(|path| std::fs::write(project.join(path), OLD).unwrap());
     let shown = FILES.map(|path| ["--context", path]);
-    let shown = shown.concat();
+    let lines = shown.concat();
     spec(
         &fixture,
         &project,
         [
             "--through",
             "fixup",
-            shown[0],
-            shown[1],
-            shown[2],
-            shown[3],
-            shown[4],
-            shown[5],
+            lines[0],
+            lines[1],
+            lines[2],
+            lines[3],
+            lines[4],
+            lines[5],
         ],
     )
     .ok();
@@ -163,10 +163,10 @@ fn unfinished_application_is_reported_by_status_and_gate() {
         (&json!(FILES), &json!(true)),
         "{status}"
     );
-    let said = broken.run(["status", SPEC]).ok().stdout;
+    let message = broken.run(["status", SPEC]).ok().stdout;
     assert!(
-        said.contains("applying fixups has not finished: src/c.py, src/export.py, src/log.py\n"),
-        "{said}"
+        message.contains("applying fixups has not finished: src/c.py, src/export.py, src/log.py\n"),
+        "{message}"
     );
     assert_eq!((broken.now(), broken.beside()), before);
     assert!(broken.record().exists());

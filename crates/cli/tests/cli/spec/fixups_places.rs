@@ -111,8 +111,8 @@ fn fixup_link_targets_are_judged_before_offer() {
         ],
     )
     .ok();
-    let shown = "proposed fixups: 1 file\n  src/area.py +1 -1, through a link to src/real.py\n";
-    assert!(ran.stdout.contains(shown), "{}", ran.stdout);
+    let text = "proposed fixups: 1 file\n  src/area.py +1 -1, through a link to src/real.py\n";
+    assert!(ran.stdout.contains(text), "{}", ran.stdout);
     assert!(
         ran.stderr.contains("what would change is src/real.py"),
         "{}",

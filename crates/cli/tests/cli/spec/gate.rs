@@ -739,8 +739,8 @@ fn annotations_use_repository_paths_and_cannot_be_forged() {
         "{commands:?}"
     );
     assert!(ran.stdout.lines().last().unwrap().starts_with("fail: "));
-    let fine = WrittenSpec::done(&fixture, PhaseId::Tasks);
-    let ran = gate(&fine, &fixture)
+    let written_spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
+    let ran = gate(&written_spec, &fixture)
         .args(["--format", "github"])
         .run()
         .ok();
@@ -783,8 +783,8 @@ fn sarif_has_rules_and_places_for_all_findings() {
         );
     }
     assert_eq!(run["invocations"][0]["exitCode"], 1);
-    let fine = WrittenSpec::done(&fixture, PhaseId::Tasks);
-    let log = gate(&fine, &fixture)
+    let written_spec = WrittenSpec::done(&fixture, PhaseId::Tasks);
+    let log = gate(&written_spec, &fixture)
         .args(["--format", "sarif"])
         .run()
         .ok()

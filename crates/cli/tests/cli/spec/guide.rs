@@ -300,10 +300,10 @@ impl Answers {
 
     /// Fails where an answer was never wanted.
     pub(crate) fn all_asked(&self) {
-        let asked = self.asked.lock().unwrap();
+        let questions = self.asked.lock().unwrap();
         for answer in &self.files {
             assert!(
-                asked.contains(&answer.name),
+                questions.contains(&answer.name),
                 "nobody asked for {}",
                 answer.name
             );
@@ -377,12 +377,12 @@ impl Reader {
             let Ok(text) = std::fs::read_to_string(calls.join(format!("{number}.jsonl"))) else {
                 break;
             };
-            let (header, made) = text.split_once('\n').unwrap();
+            let (header, content) = text.split_once('\n').unwrap();
             match recording.split_once('\n') {
                 None => recording = text,
                 Some((first, _)) => {
                     assert_eq!(first, header, "recordings of different models");
-                    recording.push_str(made);
+                    recording.push_str(content);
                 }
             }
         }
@@ -445,12 +445,12 @@ impl Reader {
 
 /// Fails unless a recording is the one that is kept; writes it where that is asked for.
 pub(crate) fn keep(recording: &str, path: &str) {
-    let kept = Path::new(ROOT).join(path);
+    let stored_path = Path::new(ROOT).join(path);
     if rewrites() {
-        std::fs::write(&kept, recording).unwrap();
+        std::fs::write(&stored_path, recording).unwrap();
         return;
     }
-    let old = std::fs::read_to_string(&kept).unwrap_or_default();
+    let old = std::fs::read_to_string(&stored_path).unwrap_or_default();
     if old == recording {
         return;
     }
@@ -477,10 +477,10 @@ fn is_progress(line: &str) -> bool {
 }
 
 /// Whether lines show what was printed.
-fn is_shown(shown: &[String], printed: &[&str]) -> bool {
+fn is_shown(lines: &[String], printed: &[&str]) -> bool {
     let mut printed = printed.iter().map(|line| steady(line)).peekable();
     let mut skips = false;
-    for line in shown {
+    for line in lines {
         if line == "..." {
             skips = true;
             continue;
@@ -506,9 +506,9 @@ fn steady(line: &str) -> String {
                 .bytes()
                 .all(|byte| byte.is_ascii_digit())
             && word.ends_with(['s', 'm', 'h']);
-        let is_seconds = word.split_once('.').is_some_and(|(whole, part)| {
+        let is_seconds = word.split_once('.').is_some_and(|(full_text, part)| {
             part.len() == 1
-                && [whole, part]
+                && [full_text, part]
                     .concat()
                     .bytes()
                     .all(|byte| byte.is_ascii_digit())

@@ -120,12 +120,12 @@ fn hostile_hook_cannot_write_to_trusted_places() {
         "it did not run: {}",
         text(&project.join("said"))
     );
-    let said = text(&project.join("said"));
+    let message = text(&project.join("said"));
     assert!(
-        !said.contains("wrote") && !said.contains("moved") && !said.contains("removed"),
-        "{said}"
+        !message.contains("wrote") && !message.contains("moved") && !message.contains("removed"),
+        "{message}"
     );
-    assert!(!said.contains("private"), "{said}");
+    assert!(!message.contains("private"), "{message}");
     assert_eq!(text(&project.join("seen")), "as it was\n");
     assert_eq!(text(&project.join(".git/config")), "as it was\n");
     assert_eq!(text(&project.join(".crucible/config.toml")), config);
@@ -270,7 +270,7 @@ fn invalid_hook_setting_is_configuration_error() {
     let fixture = Fixture::new();
     let project = project(&fixture, "");
     let lint = "[hooks.lint]\ncommand = [\"true\"]\n";
-    for (config, said) in [
+    for (config, text) in [
         (
             "[hooks.lint]\non = \"pre_gate\"\n".to_owned(),
             "hooks.lint has no command",
@@ -314,7 +314,7 @@ fn invalid_hook_setting_is_configuration_error() {
             .run()
             .exits(2)
             .message();
-        assert!(message.contains(said), "{config}\n{message}");
+        assert!(message.contains(text), "{config}\n{message}");
     }
 }
 
@@ -474,13 +474,13 @@ fn hook_cannot_change_repositories_at_any_depth() {
     ] {
         std::fs::create_dir_all(at(dir)).unwrap();
     }
-    let kept = [
+    let stored_lines = [
         "vendor/lib/.git/config",
         "away/config",
         "bare/config",
         "deep/.crucible/config.toml",
     ];
-    for file in kept.iter().chain(&["away/HEAD"]) {
+    for file in stored_lines.iter().chain(&["away/HEAD"]) {
         std::fs::write(at(file), "as it was\n").unwrap();
     }
     std::fs::write(at("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
@@ -492,7 +492,7 @@ fn hook_cannot_change_repositories_at_any_depth() {
     gate(&fixture, repo.path()).run().exits(1);
     assert_eq!(text(&at("said")), "done\n");
     assert_eq!(text(&at("sources")), "fine\n");
-    for file in kept.iter().chain(&["tools/check"]) {
+    for file in stored_lines.iter().chain(&["tools/check"]) {
         assert_eq!(text(&at(file)), "as it was\n", "{file}");
     }
     assert!(!at("tools/later").exists() && !at("later.inc").exists());

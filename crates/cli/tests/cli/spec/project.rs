@@ -20,8 +20,12 @@ fn project(fixture: &Fixture) -> PathBuf {
 }
 
 /// `crucible project` with these arguments, here.
-fn project_in<const N: usize>(fixture: &Fixture, here: &Path, args: [&str; N]) -> Ran {
-    fixture.call(["project"]).args(args).current_dir(here).run()
+fn project_in<const N: usize>(fixture: &Fixture, current_dir: &Path, args: [&str; N]) -> Ran {
+    fixture
+        .call(["project"])
+        .args(args)
+        .current_dir(current_dir)
+        .run()
 }
 
 /// The document of a command, checked against the schema that it names.
@@ -108,17 +112,21 @@ fn workspace_is_created_filled_and_found_from_subdirectory() {
         ran.stderr
     );
 
-    let made = document(project_in(&fixture, &below, ["init", "--json"]));
+    let value = document(project_in(&fixture, &below, ["init", "--json"]));
     assert_eq!(
-        made["workspace"],
+        value["workspace"],
         root.join("workspace.yaml").to_str().unwrap()
     );
     assert_eq!(
         text(&root),
         "version: \"1\"\nname: \"my-project\"\nspecs: []\n"
     );
-    let again = project_in(&fixture, &root, ["init", "--name", "other"]).exits(2);
-    assert!(again.stderr.contains("already exists"), "{}", again.stderr);
+    let second_output = project_in(&fixture, &root, ["init", "--name", "other"]).exits(2);
+    assert!(
+        second_output.stderr.contains("already exists"),
+        "{}",
+        second_output.stderr
+    );
     assert!(
         project_in(&fixture, &below, ["list"])
             .ok()
@@ -257,7 +265,7 @@ fn comments_unknown_keys_order_and_line_ends_stay() {
         .env("CRUCIBLE_CLOCK", "2024-12-02T10:00:00Z");
     call.current_dir(&root).run().ok();
     let after = text(&root);
-    for kept in [
+    for stored_text in [
         "# our specs\r\n",
         "{team: core}   # who",
         "- id: 'a'  # first\r\n",
@@ -265,7 +273,7 @@ fn comments_unknown_keys_order_and_line_ends_stay() {
         "\r\n\r\n# the end\r\n",
         entry,
     ] {
-        assert!(after.contains(kept), "{kept:?} in {after}");
+        assert!(after.contains(stored_text), "{stored_text:?} in {after}");
     }
 }
 
@@ -345,13 +353,13 @@ fn read_only_disk_fails_writes_but_not_reads() {
         bwrap.output().unwrap()
     };
     let refused = run(&["project", "add-spec", "a"]);
-    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-    assert_eq!(refused.status.code(), Some(1), "{said}");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{message}");
     assert!(
-        said.contains("cannot write")
-            && said.contains("workspace.yaml")
-            && said.contains("Read-only"),
-        "{said}"
+        message.contains("cannot write")
+            && message.contains("workspace.yaml")
+            && message.contains("Read-only"),
+        "{message}"
     );
     assert_eq!(run(&["project", "status"]).status.code(), Some(0));
     before.is_still(&Snapshot::take([&root]));

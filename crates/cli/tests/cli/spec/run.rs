@@ -102,9 +102,9 @@ fn all_phases_run_and_fixups_stay_pending() {
         crate::support::WRONG,
         "nothing is changed until somebody asks for it"
     );
-    let told: Vec<Value> = receipts(&project);
-    assert_eq!(told.len(), 6);
-    for (receipt, phase) in told.iter().zip(ALL) {
+    let values: Vec<Value> = receipts(&project);
+    assert_eq!(values.len(), 6);
+    for (receipt, phase) in values.iter().zip(ALL) {
         valid(receipt, RECEIPT_SCHEMA);
         assert_eq!(
             (
@@ -114,12 +114,12 @@ fn all_phases_run_and_fixups_stay_pending() {
             (&phase.into(), &"success".into())
         );
     }
-    assert_eq!(told[4]["phases"][0]["fixups"]["stage"], "pending");
+    assert_eq!(values[4]["phases"][0]["fixups"]["stage"], "pending");
     assert!(
         artifact(&project, "50-final.md").contains("R-001"),
         "the table of what serves what"
     );
-    let inputs = told[5]["phases"][0]["inputs"].as_array().unwrap().clone();
+    let inputs = values[5]["phases"][0]["inputs"].as_array().unwrap().clone();
     let named = |input: &Value| input["path"] == "project/src/area.py";
     assert!(
         inputs.iter().any(named),
@@ -142,7 +142,7 @@ fn all_phases_run_and_fixups_stay_pending() {
     );
     assert_eq!(phase["fixups"]["files"][0]["path"], "src/area.py");
     assert_eq!(
-        phase["outputs"], told[4]["phases"][0]["outputs"],
+        phase["outputs"], values[4]["phases"][0]["outputs"],
         "the artifacts stay what they were"
     );
     let status = fixture
@@ -289,10 +289,10 @@ fn summary_instead_of_document_is_corrected_once() {
         ran.stdout
     );
     let id = receipt["receipt_id"].as_str().unwrap();
-    let kept =
+    let stored_text =
         std::fs::read_to_string(spec_dir(&project).join(format!("context/{id}.answer-1.md")))
             .unwrap();
-    assert!(kept.starts_with("I have created"), "{kept}");
+    assert!(stored_text.starts_with("I have created"), "{stored_text}");
     // What both answers took.
     let tokens = phase["llm"]["tokens_output"].as_u64().unwrap();
     let spec = fixture
@@ -815,13 +815,13 @@ fn failing_hook_follows_setting_and_is_in_receipt() {
         (&hook["name"], &hook["exit_code"], &hook["moment"]),
         (&json!("check"), &json!(3), &json!("post_phase"))
     );
-    let told: Value =
+    let document: Value =
         serde_json::from_slice(&std::fs::read(project.join("told.json")).unwrap()).unwrap();
     assert_eq!(
-        told["artifact"]["sha256"],
+        document["artifact"]["sha256"],
         receipt["phases"][0]["outputs"][0]["sha256"]
     );
-    assert_eq!(told["receipt_id"], receipt["receipt_id"]);
+    assert_eq!(document["receipt_id"], receipt["receipt_id"]);
 
     std::fs::write(project.join(".crucible/config.toml"), config("fail")).unwrap();
     spec(&fixture, &project, ["--through", "design"]).exits(1);

@@ -187,15 +187,15 @@ fn waiting_for_an_unnamed_pipe_is_announced() {
             .unwrap();
     }
     assert!(open.wait().unwrap().success());
-    let kept = project.join(".crucible/specs/open/context/idea.md");
+    let stored_path = project.join(".crucible/specs/open/context/idea.md");
     assert_eq!(
-        std::fs::read_to_string(kept).unwrap(),
+        std::fs::read_to_string(stored_path).unwrap(),
         "users can export their data\n"
     );
     let named = named.wait_with_output().unwrap();
     assert!(named.status.success());
-    let said = String::from_utf8(named.stderr).unwrap();
-    assert!(!said.contains("awaited"), "{said}");
+    let message = String::from_utf8(named.stderr).unwrap();
+    assert!(!message.contains("awaited"), "{message}");
 }
 
 #[test]

@@ -392,8 +392,8 @@ fn interrupted_phase_leaves_receipt_and_can_continue() {
 #[test]
 fn secret_quoted_by_model_reaches_no_file() {
     let key = format!("AKIA{}", "Z7QWERTYUIOPASDF");
-    let told = REQUIREMENTS.replacen("in one file", &format!("with {key}"), 1);
-    let server = always(told);
+    let message = REQUIREMENTS.replacen("in one file", &format!("with {key}"), 1);
+    let server = always(message);
     let fixture = Fixture::with(&server);
     let project = project(&fixture);
     spec(&fixture, &project, []).ok();

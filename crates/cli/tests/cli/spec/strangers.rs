@@ -82,7 +82,7 @@ fn secrets_in_foreign_receipts_are_never_shown() {
     std::fs::write(project.join("workspace.yaml"), workspace).unwrap();
     // Another machine, whose ledger knows nothing of it.
     let elsewhere = Fixture::with(&server);
-    let mut told = String::new();
+    let mut text = String::new();
     for fixture in [&fixture, &elsewhere] {
         for command in [
             &["gate", SPEC][..],
@@ -98,11 +98,11 @@ fn secrets_in_foreign_receipts_are_never_shown() {
         ] {
             let ran = fixture.call(command).current_dir(&project).run();
             assert_ne!(ran.code, Some(2), "{command:?}: {}", ran.stderr);
-            told.push_str(&format!("{command:?}\n{}{}", ran.stdout, ran.stderr));
+            text.push_str(&format!("{command:?}\n{}{}", ran.stdout, ran.stderr));
         }
     }
-    assert!(!told.contains(&secret), "{told}");
-    assert!(told.contains("[secret:github-personal-token]"), "{told}");
+    assert!(!text.contains(&secret), "{text}");
+    assert!(text.contains("[secret:github-personal-token]"), "{text}");
     let _learned = at(
         &elsewhere,
         &project,

@@ -221,11 +221,11 @@ fn spec_from_template_is_listed_in_workspace() {
             &["init", "rust-service", "links", "--workspace", named],
         )
         .exits(2);
-        let said = format!(
+        let message = format!(
             "--workspace: {} is not a file",
             fixture.path("project").join(named).display()
         );
-        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+        assert!(ran.stderr.contains(&message), "{}", ran.stderr);
     }
 
     // The workspace that is named decides where the spec lies.
@@ -526,8 +526,8 @@ fn the_pipeline_for_gitlab_judges_a_spec() {
             );
             continue;
         }
-        let kept = job["artifacts"]["paths"][0].as_str().unwrap();
-        let report: Value = serde_json::from_str(&text(&project.join(kept))).unwrap();
+        let stored_text = job["artifacts"]["paths"][0].as_str().unwrap();
+        let report: Value = serde_json::from_str(&text(&project.join(stored_text))).unwrap();
         assert_eq!(report["verdict"], if code == 0 { "pass" } else { "fail" });
     }
 }

@@ -114,7 +114,7 @@ fn invalid_gh_output_differs_from_empty_output() {
     let bin = fixture.path("bin");
     std::fs::create_dir_all(&bin).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    for (prints, told) in [
+    for (prints, message) in [
         (
             "junk",
             "is not a response of GitHub's API; check with `gh --version`",
@@ -131,7 +131,7 @@ fn invalid_gh_output_differs_from_empty_output() {
             .call(["spec", SPEC, "--issue", "acme/shop#3"])
             .current_dir(&project);
         let ran = call.env("PATH", &path).run().exits(1);
-        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        assert!(ran.stderr.contains(message), "{}", ran.stderr);
     }
 }
 
@@ -190,12 +190,12 @@ fn next_command_after_dry_run_repeats_the_idea() {
         "crucible spec export-data --source 'my idea.md'"
     );
     // It works, as it is told.
-    let told = with_idea(
+    let output = with_idea(
         fixture.call(["spec", SPEC, "--source", "-"]),
         &project,
         IDEA,
     );
-    told.ok();
+    output.ok();
     let dry = resume(
         &fixture,
         &project,
@@ -256,15 +256,15 @@ fn unfinished_answer_is_accepted_with_a_warning() {
             "{}",
             ran.stderr
         );
-        let told = newest(&project)["phases"][0]["warnings"]
+        let values = newest(&project)["phases"][0]["warnings"]
             .as_array()
             .unwrap()
             .clone();
-        let told = told
+        let reported_count = values
             .iter()
             .filter(|warning| warning["type"] == "answer_end_unclear")
             .count();
-        assert_eq!(told, warnings, "{reason}");
+        assert_eq!(reported_count, warnings, "{reason}");
     }
 }
 

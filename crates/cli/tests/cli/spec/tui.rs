@@ -24,7 +24,7 @@ struct Tmux {
 
 impl Tmux {
     /// A shell in this directory, on a terminal of this size.
-    fn start(fixture: &Fixture, here: &Path, width: u16, height: u16) -> Self {
+    fn start(fixture: &Fixture, current_dir: &Path, width: u16, height: u16) -> Self {
         // The path of a socket has to be short.
         let tmux = Self {
             socket: tempfile::Builder::new()
@@ -44,7 +44,7 @@ impl Tmux {
             "-y",
             &height,
         ]);
-        start.args(["sh", "-i"]).current_dir(here);
+        start.args(["sh", "-i"]).current_dir(current_dir);
         start.env_clear().envs(
             call.get_envs()
                 .filter_map(|(name, value)| Some((name, value?))),
@@ -91,11 +91,11 @@ impl Tmux {
 
     /// Waits until the screen is as wanted, and gives it.
     #[track_caller]
-    fn waits_for(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+    fn waits_for(&self, what: &str, expected: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
             let screen = self.screen();
-            if wanted(&screen) {
+            if expected(&screen) {
                 return screen;
             }
             assert!(

@@ -49,14 +49,10 @@ pub(super) const fn form(
 }
 
 /// A form that runs a script of package.json.
-pub(super) const fn script(
-    usage: &'static Usage,
-    behind: &'static str,
-    judge: Judge,
-) -> CommandForm {
+pub(super) const fn script(usage: &'static Usage, rest: &'static str, judge: Judge) -> CommandForm {
     CommandForm {
         words: &["run"],
-        follows: Follows::Script(usage, behind),
+        follows: Follows::Script(usage, rest),
         judge,
         also: "",
     }

@@ -75,13 +75,19 @@ fn judge(
             "make goes from one -C to the next; name the directory once, or set `cwd`",
         );
     }
-    let there = place.within(directories.first().copied().unwrap_or("."));
+    let current_step_directory = place.within(directories.first().copied().unwrap_or("."));
     for word in &line.operands {
         let Some((name, value)) = word.split_once('=') else {
             continue;
         };
         if PLACES.contains(&name) || name == BUILD {
-            grammar::judge_word(WordKind::Owned, value, Role::ValueOf(name), there, sink);
+            grammar::judge_word(
+                WordKind::Owned,
+                value,
+                Role::ValueOf(name),
+                current_step_directory,
+                sink,
+            );
             let last = value
                 .trim_end_matches(['/', '.'])
                 .rsplit('/')

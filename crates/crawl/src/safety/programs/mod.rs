@@ -252,7 +252,7 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (head, form) in forms() {
         let begins = [head, form.words].concat();
-        let shown = if begins.starts_with(&prefix_words) {
+        let lines = if begins.starts_with(&prefix_words) {
             &begins
         } else if begins_with_form(&prefix_words, &begins) {
             &prefix_words
@@ -260,7 +260,7 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
             continue;
         };
         // A longer form with the same beginning takes precedence.
-        if find(shown).is_some_and(|(judging, _)| std::ptr::eq(judging, form)) {
+        if find(lines).is_some_and(|(judging, _)| std::ptr::eq(judging, form)) {
             let follows = match form.follows {
                 Follows::Words(usage) => usage.to_string(),
                 Follows::Script(usage, behind) => {
@@ -275,7 +275,7 @@ pub(super) fn forms_with(prefix: &'static str) -> Vec<(String, String)> {
                 format!("; {}", form.also)
             };
             found.push((
-                shown.join(" "),
+                lines.join(" "),
                 format!("{follows}{}", also.replace('`', "'")),
             ));
         }

@@ -411,14 +411,15 @@ pub(super) fn installs_all(command: &str) -> bool {
 
 /// A package named by its directory is also a path, relative to the directory that npm changes to.
 fn judge_packages(line: &Line<'_>, place: StepDirectory<'_>, sink: &mut FindingSink<'_>) {
-    let there = place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
+    let current_step_directory =
+        place.within(line.values_of(&["--prefix"]).last().copied().unwrap_or("."));
     for package in line.values_of(&["--workspace", "-w"]) {
         if !package.starts_with('@') {
             grammar::judge_word(
                 WordKind::Input,
                 package,
                 Role::ValueOf("--workspace"),
-                there,
+                current_step_directory,
                 sink,
             );
         }

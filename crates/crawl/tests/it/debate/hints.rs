@@ -89,7 +89,7 @@ fn client(form: StructuredOutput, seen: &Arc<Mutex<Vec<BTreeMap<String, Value>>>
 
 #[tokio::test]
 async fn backend_without_token_limit_is_noted() {
-    for (form, asked) in [
+    for (form, question) in [
         (StructuredOutput::JsonSchema, Some("json_schema")),
         (StructuredOutput::JsonMode, Some("json_object")),
         (StructuredOutput::None, None),
@@ -120,7 +120,7 @@ async fn backend_without_token_limit_is_noted() {
                 hints
                     .get("response_format")
                     .map(|format| format["type"].clone()),
-                asked.map(Value::from)
+                question.map(Value::from)
             );
         }
     }

@@ -24,17 +24,17 @@ async fn record_has_request_and_reply() {
     ]
     .map(Clone::clone);
     assert_eq!(stage.kept.messages.len(), 3);
-    for (kept, request) in stage.kept.messages.iter().zip(sent) {
+    for (stored_redacted_message, request) in stage.kept.messages.iter().zip(sent) {
         let both = vec![
             ("system".to_owned(), instructions(&request)),
             ("user".to_owned(), question(&request)),
         ];
-        assert_eq!(kept.request, both);
+        assert_eq!(stored_redacted_message.request, both);
         assert_eq!(
             (
-                kept.provider.as_str(),
-                kept.model.as_str(),
-                kept.error.as_str()
+                stored_redacted_message.provider.as_str(),
+                stored_redacted_message.model.as_str(),
+                stored_redacted_message.error.as_str()
             ),
             ("gateway", "test-model", "")
         );
@@ -43,9 +43,9 @@ async fn record_has_request_and_reply() {
         stage.kept.messages[1].reply,
         critique(&[], true).to_string()
     );
-    let heard = stage.heard.heard().join("\n");
+    let message = stage.heard.heard().join("\n");
     assert_eq!(
-        heard,
+        message,
         "round 1: gpt (gateway) drafts a plan\nround 1: claude (gateway) reviews the plan\n\
          gpt (gateway) writes the final plan"
     );
@@ -56,13 +56,17 @@ async fn failed_call_is_recorded_with_its_error() {
     let mut stage = Stage::new([good()], [Reply::Status(500)]);
     let error = stage.hold(1).await.unwrap_err();
     assert!(matches!(error, DebateError::Call(_)));
-    let kept = stage.kept.messages.last().unwrap();
+    let stored_redacted_message = stage.kept.messages.last().unwrap();
     assert_eq!(
-        (kept.phase, kept.reply.as_str(), kept.model.as_str()),
+        (
+            stored_redacted_message.phase,
+            stored_redacted_message.reply.as_str(),
+            stored_redacted_message.model.as_str()
+        ),
         ("critique", "", "")
     );
-    assert_eq!(kept.error, error.to_string());
-    assert!(!kept.error.is_empty());
+    assert_eq!(stored_redacted_message.error, error.to_string());
+    assert!(!stored_redacted_message.error.is_empty());
 }
 
 #[tokio::test]
@@ -123,10 +127,10 @@ async fn secret_in_repository_text_is_not_sent() {
     let error = stage.hold(1).await.unwrap_err();
     assert!(error.to_string().starts_with("nothing was sent"), "{error}");
     assert!(stage.gpt.requests().is_empty());
-    let kept = format!("{:?}", stage.kept.messages);
+    let stored_text = format!("{:?}", stage.kept.messages);
     assert!(
-        kept.contains("token ") && !kept.contains("e5F6a1B2"),
-        "{kept}"
+        stored_text.contains("token ") && !stored_text.contains("e5F6a1B2"),
+        "{stored_text}"
     );
 }
 

@@ -261,24 +261,24 @@ async fn variables_are_accepted_as_list_or_object() {
         );
         let outcome = stage.hold(1).await.unwrap();
         assert_eq!(outcome.steps[0].env["CI"], "1");
-        let shown = super::support::question(&stage.claude.completions()[0]);
+        let text = super::support::question(&stage.claude.completions()[0]);
         assert!(
-            shown.contains("\"name\": \"CI\",\n          \"value\": \"1\""),
-            "{shown}"
+            text.contains("\"name\": \"CI\",\n          \"value\": \"1\""),
+            "{text}"
         );
     }
 }
 
 #[tokio::test]
 async fn cut_or_oversized_answer_is_refused() {
-    let whole = critique(&[], true).to_string();
+    let full_text = critique(&[], true).to_string();
     assert_eq!(
-        fault_of(Reply::CutAnswer(whole.clone())).await,
+        fault_of(Reply::CutAnswer(full_text.clone())).await,
         ReplyFault::TruncatedAnswer { budget: 2000 }
     );
     let body = json!({
         "model": "m", "usage": {"prompt_tokens": 5, "completion_tokens": 2001},
-        "choices": [{"message": {"content": whole}, "finish_reason": "stop"}],
+        "choices": [{"message": {"content": full_text}, "finish_reason": "stop"}],
     });
     let fault = fault_of(Reply::Raw(200, body.to_string().into_bytes())).await;
     assert_eq!(
@@ -297,20 +297,23 @@ async fn reply_error_names_owner_phase_digest() {
     let error = stage.hold(1).await.unwrap_err();
     let digest = Digest::compute(text.as_bytes());
     assert!(matches!(&error, DebateError::Reply { digest: seen, .. } if *seen == digest));
-    let shown = error.to_string();
+    let content = error.to_string();
     assert!(
-        shown.starts_with("the draft of gpt is invalid: it is not a single JSON object"),
-        "{shown}"
+        content.starts_with("the draft of gpt is invalid: it is not a single JSON object"),
+        "{content}"
     );
     assert!(
-        shown.contains(&format!("shows the reply (digest {digest})")),
-        "{shown}"
+        content.contains(&format!("shows the reply (digest {digest})")),
+        "{content}"
     );
-    assert!(!shown.contains("today"));
-    let kept = &stage.kept.messages[0];
+    assert!(!content.contains("today"));
+    let stored_redacted_message = &stage.kept.messages[0];
     assert_eq!(
-        (kept.reply.as_str(), kept.error.as_str()),
-        (text, shown.as_str())
+        (
+            stored_redacted_message.reply.as_str(),
+            stored_redacted_message.error.as_str()
+        ),
+        (text, content.as_str())
     );
 }
 
@@ -360,10 +363,11 @@ async fn answer_with_secret_is_withheld() {
             );
             let everything = format!("{error} {error:?} {:?}", stage.kept.messages);
             assert!(!everything.contains(&tail()), "{everything}");
-            let kept = &stage.kept.messages[0].reply;
+            let stored_text = &stage.kept.messages[0].reply;
             assert!(
-                kept.starts_with("[withheld: the reply holds what looks like a secret; its digest"),
-                "{kept}"
+                stored_text
+                    .starts_with("[withheld: the reply holds what looks like a secret; its digest"),
+                "{stored_text}"
             );
             assert!(stage.claude.requests().is_empty());
         }

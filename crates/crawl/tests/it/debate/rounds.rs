@@ -121,7 +121,7 @@ async fn suggestion_outcome_comes_from_final_steps() {
 
 #[tokio::test]
 async fn unapproved_debate_ends_with_warnings() {
-    for (asked, held) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 4), (400, 4)] {
+    for (request_count, held) in [(1, 1), (2, 2), (3, 3), (4, 4), (5, 4), (400, 4)] {
         let never = critique(
             &[
                 ("error", "build", "too slow"),
@@ -142,7 +142,7 @@ async fn unapproved_debate_ends_with_warnings() {
             })
         });
         assert_ne!(script, stage.gpt.base_url());
-        let outcome = stage.hold(asked).await.unwrap();
+        let outcome = stage.hold(request_count).await.unwrap();
         assert_eq!(outcome.rounds, held);
         assert_eq!(stage.claude.completions().len(), held as usize);
         assert_eq!(stage.gpt.completions().len(), held as usize + 1);
@@ -184,14 +184,14 @@ async fn approval_with_errors_is_rejected() {
     );
     let outcome = stage.hold(2).await.unwrap();
     assert_eq!(outcome.rounds, 2);
-    let said =
+    let message =
         "claude approved the plan of round 1 and named an error in it; that counts as not approved";
-    assert_eq!(outcome.warnings, [said]);
+    assert_eq!(outcome.warnings, [message]);
     assert!(
         stage
             .heard
             .heard_of("warning: ")
-            .contains(&said.to_string())
+            .contains(&message.to_string())
     );
 }
 

@@ -140,18 +140,18 @@ fn sub_project_is_inspected_alone() {
         ("api/src/main.rs", "fn main() {}"),
         ("web/package.json", "{}"),
     ]);
-    let whole = look(dir.path(), None).unwrap();
-    let projects: Vec<_> = whole
+    let full_inspection = look(dir.path(), None).unwrap();
+    let projects: Vec<_> = full_inspection
         .artifact
         .sub_projects
         .iter()
         .map(|project| project.path.as_str())
         .collect();
     assert_eq!(
-        (whole.artifact.monorepo, projects),
+        (full_inspection.artifact.monorepo, projects),
         (true, vec!["api", "web"])
     );
-    assert_eq!(whole.artifact.build_system.name, "cargo");
+    assert_eq!(full_inspection.artifact.build_system.name, "cargo");
 
     let part = look(dir.path(), Some("api")).unwrap();
     assert_eq!(part.artifact.readme_excerpt, "the api");
@@ -169,8 +169,8 @@ fn sub_project_is_inspected_alone() {
 
     let mut chosen_before = fetched(dir.path());
     chosen_before.repo.selected_ref = "v1.0:api".to_owned();
-    let again = inspect(&chosen_before, Some(&"api".parse().unwrap()), at()).unwrap();
-    assert_eq!(again, part);
+    let second_inspection = inspect(&chosen_before, Some(&"api".parse().unwrap()), at()).unwrap();
+    assert_eq!(second_inspection, part);
 
     // The sub-project requested when fetching is inspected, unless a menu chose another one.
     let mut asked_for = fetched(dir.path());
@@ -280,13 +280,13 @@ fn shown_texts_contain_no_secret() {
             (&format!("{KEY}.txt"), "x"),
         ]);
         let inspection = look(dir.path(), None).unwrap();
-        let shown: String = inspection
+        let content: String = inspection
             .build_files
             .iter()
             .map(|file| file.content.as_str().to_owned())
             .collect();
         for text in [
-            &shown,
+            &content,
             &inspection.artifact.readme_excerpt,
             &inspection.artifact.file_tree_summary,
         ] {

@@ -242,12 +242,12 @@ fn inconsistent_documents_are_not_exported() {
     assert!(!out.exists());
     let shuffled: Vec<_> = good.iter().rev().cloned().collect();
     assert_eq!(write(&dir, &shuffled).unwrap().files, FILES);
-    let whole = transcript(&|_| {});
+    let full_text = transcript(&|_| {});
     write_export(
         &dir,
         &Export {
             artifacts: &good,
-            debate_transcript: &whole,
+            debate_transcript: &full_text,
             config_snapshot: CONFIG,
         },
     )

@@ -136,19 +136,19 @@ async fn search_returns_ranked_results() {
 #[tokio::test]
 async fn page_count_follows_wanted_results() {
     let github = widgets(75);
-    for (wanted, pages, results) in [(10, 1, 10), (30, 1, 30), (31, 2, 31), (1000, 3, 75)] {
+    for (expected, pages, results) in [(10, 1, 10), (30, 1, 30), (31, 2, 31), (1000, 3, 75)] {
         let before = (github.count("/search/"), github.count("/releases"));
         let request_counts = Asked {
-            max_results: MaxResults::for_library(wanted),
+            max_results: MaxResults::for_library(expected),
             ..Asked::from_github(&github)
         };
         let found = request_counts.by(&mut CrawlSession::dry()).await.unwrap();
         assert_eq!(
             (found.result_count, found.results.len()),
             (results, results as usize),
-            "{wanted}"
+            "{expected}"
         );
-        assert_eq!(github.count("/search/") - before.0, pages, "{wanted}");
+        assert_eq!(github.count("/search/") - before.0, pages, "{expected}");
         assert_eq!(
             github.count("/releases") - before.1,
             75.min(pages * 30),
@@ -184,7 +184,7 @@ async fn rate_limit_between_pages_gives_partial_results() {
             .ears
             .heard_of("warning: ")
             .iter()
-            .any(|said| said.contains("rate limit")),
+            .any(|message| message.contains("rate limit")),
         "{:?}",
         request_counts.ears.heard_of("warning: ")
     );
@@ -284,11 +284,11 @@ async fn expired_cache_is_refreshed_and_cleared() {
     let (home, github) = (Home::new(), widgets(1));
     Asked::from_github(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
-    let again = Asked {
+    let second_asked = Asked {
         now: later(900),
         ..Asked::from_github(&github)
     };
-    let found = again.within(home.dir.path()).await;
+    let found = second_asked.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.cached), (2, false));
     assert_eq!(github.count("/search/"), 2);
     let mut ledger = home.ledger();
@@ -402,7 +402,7 @@ async fn later_search_error_is_only_warning() {
     assert!(
         warnings
             .iter()
-            .any(|said| said.contains("page 2 is missing")),
+            .any(|message| message.contains("page 2 is missing")),
         "{warnings:?}"
     );
 }
@@ -420,7 +420,7 @@ async fn failed_release_query_prevents_caching() {
     assert_eq!((found.result_count, found.rate_limited), (3, false));
     let warnings = request_counts.ears.heard_of("warning: ");
     assert!(
-        warnings.iter().any(|said| said.contains("releases")),
+        warnings.iter().any(|message| message.contains("releases")),
         "{warnings:?}"
     );
     github.behave();

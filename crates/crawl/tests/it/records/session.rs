@@ -205,17 +205,17 @@ fn no_secret_reaches_the_disk() {
         row.query.as_deref(),
         Some("search [secret:github-personal-token]")
     );
-    let said = ledger
+    let bytes = ledger
         .artifact(&ledger.crawl_messages(id).unwrap()[0].digest)
         .unwrap()
         .unwrap();
-    let said: Value = serde_json::from_slice(&said).unwrap();
+    let document: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
-        said["reply"],
+        document["reply"],
         "{\"cmd\":\"[secret:github-personal-token]\"}"
     );
     assert_eq!(
-        (&said["phase"], &said["owner"], &said["round"]),
+        (&document["phase"], &document["owner"], &document["round"]),
         (&json!("draft"), &json!("gpt"), &json!(1))
     );
     let token = made_up_token();

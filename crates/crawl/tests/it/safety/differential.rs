@@ -174,44 +174,44 @@ fn split_by_us(commands: &[String]) -> Vec<u8> {
 }
 
 fn agree(commands: &[String]) {
-    let ours = split_by_us(commands);
+    let own_bytes = split_by_us(commands);
     for shell in ["dash", "bash"] {
-        let theirs =
+        let other_bytes =
             split_by(shell, commands).unwrap_or_else(|complaint| panic!("{shell}: {complaint}"));
-        if ours != theirs {
-            let at = ours
+        if own_bytes != other_bytes {
+            let at = own_bytes
                 .iter()
-                .zip(&theirs)
+                .zip(&other_bytes)
                 .position(|(a, b)| a != b)
-                .unwrap_or(ours.len().min(theirs.len()));
+                .unwrap_or(own_bytes.len().min(other_bytes.len()));
             let around = |bytes: &[u8]| {
                 String::from_utf8_lossy(&bytes[at.saturating_sub(100)..bytes.len().min(at + 100)])
                     .into_owned()
             };
             panic!(
                 "{shell} differs:\n{:?}\n{:?}",
-                around(&ours),
-                around(&theirs)
+                around(&own_bytes),
+                around(&other_bytes)
             );
         }
     }
 }
 
 /// Collects `wanted` accepted commands and compares them, as a share of the million.
-fn share(seed: u64, wanted: usize) {
+fn share(seed: u64, expected: usize) {
     let mut generator = Generator::new(seed);
-    let mut left = wanted;
-    let mut made = 0;
+    let mut left = expected;
+    let mut new_count = 0;
     while left > 0 {
         let batch: Vec<(BuildSystem, String)> = generator.by_ref().take(4_000).collect();
-        made += batch.len();
+        new_count += batch.len();
         let mut accepted = accepted_of(&batch);
         accepted.truncate(left);
         left -= accepted.len();
         agree(&accepted);
         assert!(
-            made < wanted * 5 + 100_000,
-            "too few of the generated commands are accepted: {left} of {wanted} left"
+            new_count < expected * 5 + 100_000,
+            "too few of the generated commands are accepted: {left} of {expected} left"
         );
     }
 }
@@ -295,10 +295,10 @@ fn shell_comparison_detects_differences() {
         "cp $((1)) b",
     ] {
         let commands = [command.to_owned()];
-        let ours = split_by_us(&commands);
+        let own_bytes = split_by_us(&commands);
         let is_seen = ["dash", "bash"]
             .iter()
-            .any(|shell| split_by(shell, &commands).as_ref() != Ok(&ours));
+            .any(|shell| split_by(shell, &commands).as_ref() != Ok(&own_bytes));
         assert!(is_seen, "{command:?}");
     }
 }

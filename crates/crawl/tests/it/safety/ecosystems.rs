@@ -434,10 +434,10 @@ fn refusal_hint_has_accepted_spelling() {
             "write the directory as the next word",
         ),
     ] {
-        let told = judge(system, command).violations();
+        let messages = judge(system, command).violations();
         assert!(
-            told.iter().any(|sentence| sentence.contains(spelling)),
-            "{command}: {spelling}: {told:?}"
+            messages.iter().any(|sentence| sentence.contains(spelling)),
+            "{command}: {spelling}: {messages:?}"
         );
     }
 }

@@ -313,14 +313,14 @@ fn plan_texts_contain_no_invisible_characters() {
         let note = with(|plan| plan.steps[0].note = text.to_owned());
         assert_eq!(refusals(&name), ["build-text-hidden"], "{text:?}");
         assert_eq!(refusals(&note), ["build-text-hidden"], "{text:?}");
-        let told = format!("{:?}{:?}", name.violations(), note.violations());
+        let message = format!("{:?}{:?}", name.violations(), note.violations());
         assert!(
-            !told.contains(text)
+            !message.contains(text)
                 && name
                     .violations()
                     .iter()
                     .all(|line| !line.contains('\u{1b}')),
-            "{told}"
+            "{message}"
         );
     }
     let note =
@@ -372,16 +372,16 @@ fn root_only_path_is_reported_with_alternative() {
         ("autotools", "./configure --prefix=stage"),
         ("meson", "meson setup build --prefix=stage"),
     ] {
-        let told = judge(system, command).warnings().join("");
+        let message = judge(system, command).warnings().join("");
         assert!(
-            told.contains("`make install DESTDIR=stage`"),
-            "{command}: {told}"
+            message.contains("`make install DESTDIR=stage`"),
+            "{command}: {message}"
         );
     }
-    let told = judge("make", "make install DESTDIR=stage")
+    let text = judge("make", "make install DESTDIR=stage")
         .warnings()
         .join("");
-    assert!(!told.contains("leave it out"), "{told}");
+    assert!(!text.contains("leave it out"), "{text}");
 }
 
 #[test]

@@ -157,14 +157,14 @@ impl<'s> Walk<'s> {
         if self.is_own_object(object) && self.names.is_member(text) {
             return;
         }
-        let given = parts(arguments);
+        let given_nodes = parts(arguments);
         let target = if unbound {
-            given.first().copied()
+            given_nodes.first().copied()
         } else {
             Some(object)
         };
         let temporary = self.writes_in_tests(object);
-        let by_position = given
+        let by_position = given_nodes
             .iter()
             .filter(|part| !is_named_or_spread(**part))
             .count();
@@ -180,7 +180,7 @@ impl<'s> Walk<'s> {
             "copy"
                 if !temporary
                     && by_position > usize::from(unbound)
-                    && given.len() == 1 + usize::from(unbound) =>
+                    && given_nodes.len() == 1 + usize::from(unbound) =>
             {
                 self.changes(node, text, None);
             }
@@ -326,15 +326,15 @@ impl<'s> Walk<'s> {
     }
 
     fn by_name(&mut self, node: Node<'s>, arguments: Node<'s>, at: usize, path: &str) {
-        let given = parts(arguments);
-        let name = given
+        let given_nodes = parts(arguments);
+        let name = given_nodes
             .get(at)
             .and_then(|name| self.source.fold(*name, &self.names));
-        let spread = given.iter().any(|part| is_named_or_spread(*part));
+        let spread = given_nodes.iter().any(|part| is_named_or_spread(*part));
         // `attrgetter` takes more than one name; `methodcaller` what it calls with.
-        let single = at > 0 || given.len() == 1 || path.ends_with("methodcaller");
+        let single = at > 0 || given_nodes.len() == 1 || path.ends_with("methodcaller");
         let changes = matches!(path, "builtins.setattr" | "builtins.delattr");
-        let own = given
+        let own = given_nodes
             .first()
             .is_some_and(|target| self.is_own_object(*target));
         match name {
@@ -482,8 +482,8 @@ fn is_named_or_spread(part: Node<'_>) -> bool {
 
 /// Whether a call gives no more than so many arguments, all by position.
 pub(super) fn has_only_positional(arguments: Node<'_>, most: usize) -> bool {
-    let given = parts(arguments);
+    let given_nodes = parts(arguments);
     arguments.kind() == "argument_list"
-        && given.len() <= most
-        && !given.into_iter().any(is_named_or_spread)
+        && given_nodes.len() <= most
+        && !given_nodes.into_iter().any(is_named_or_spread)
 }

@@ -60,12 +60,12 @@ impl<'s> Walk<'s> {
             } else {
                 // `from a import b` loads `a.b` if that is a module, else `a`.
                 let is_module = import.member.is_some() && table::is_module(&import.means);
-                let taken = if is_module {
+                let text = if is_module {
                     &import.means
                 } else {
                     &import.module
                 };
-                match table::module_effect(taken) {
+                match table::module_effect(text) {
                     Effect::Unknown if !listed(&self.policy.allowed_imports) => {
                         self.add_finding(
                             node,

@@ -228,13 +228,13 @@ impl<'s> Walk<'s> {
         let mut inside = object;
         while let Some(outer) = inside.parent() {
             if matches!(outer.kind(), "function_definition" | "lambda") {
-                let given = outer
+                let given_nodes = outer
                     .child_by_field_name("parameters")
                     .map(parts)
                     .unwrap_or_default();
-                let at = given.iter().position(|given| {
+                let at = given_nodes.iter().position(|given_node| {
                     self.source
-                        .node_text(*given)
+                        .node_text(*given_node)
                         .trim_start_matches('*')
                         .split([':', '='])
                         .next()

@@ -96,7 +96,7 @@ impl<'s> Walk<'s> {
                     .any(|known| known.split('.').next() == Some(member))
             });
         }
-        let whole = import.module == paths.module && import.member != Some("*");
+        let is_complete = import.module == paths.module && import.member != Some("*");
         let part = paths
             .module
             .rsplit_once('.')
@@ -105,7 +105,7 @@ impl<'s> Walk<'s> {
         let own = import
             .member
             .is_none_or(|member| !table::is_module_or_private(member.trim_start_matches('_')));
-        part || (whole && own)
+        part || (is_complete && own)
     }
 
     /// What a path of pytest, or of the module that is tested, can do.
@@ -157,10 +157,10 @@ impl<'s> Walk<'s> {
     /// A name that the file binds: some mean something to pytest.
     pub(super) fn bound_in_tests(&mut self, node: Node<'s>, scope: Scope) -> Seen {
         let name = self.source.node_text(node);
-        let given = node
+        let is_given = node
             .parent()
             .is_some_and(|list| list.kind().contains("parameter"));
-        let reaches = given && OF_THE_RUN.contains(&name);
+        let reaches = is_given && OF_THE_RUN.contains(&name);
         // The method of a class that is written there runs in the place of the skill's.
         let replaces = name == EXECUTE && scope == Scope::Class;
         if self.tests.is_some() && (SETTINGS.contains(&name) || reaches || replaces) {
@@ -286,12 +286,14 @@ impl<'s> Walk<'s> {
         else {
             return Seen::Nothing;
         };
-        let given = parts(arguments);
+        let given_nodes = parts(arguments);
         let plain = self.names.is_only_given("monkeypatch")
-            && !given.iter().any(|part| part.kind().ends_with("_splat"));
-        let first = given.first().copied();
+            && !given_nodes
+                .iter()
+                .any(|part| part.kind().ends_with("_splat"));
+        let first = given_nodes.first().copied();
         let text = |at: usize| {
-            given
+            given_nodes
                 .get(at)
                 .and_then(|part| self.source.fold(*part, &self.names))
         };
@@ -311,7 +313,7 @@ impl<'s> Walk<'s> {
                 named && !words.contains(&EXECUTE) && rest != paths.class
             })
         };
-        let fine = plain
+        let is_valid = plain
             && match self.source.node_text(word) {
                 "setenv" | "delenv" => text(0).is_some_and(|name| !steers(&name)),
                 "chdir" => first.is_some_and(|place| self.is_temporary(place)),
@@ -328,14 +330,14 @@ impl<'s> Walk<'s> {
                 }
                 _ => false,
             };
-        if !fine {
+        if !is_valid {
             return self.fakes(node, "monkeypatch");
         }
         // The module that is changed is not a value that is handed on.
         let rest = if self.source.node_text(word) == "setattr" {
-            given.get(1..).unwrap_or_default()
+            given_nodes.get(1..).unwrap_or_default()
         } else {
-            &given
+            &given_nodes
         };
         rest.iter()
             .for_each(|part| self.visit(*part, place.with_use(Use::Value)));
@@ -358,8 +360,8 @@ impl<'s> Walk<'s> {
         match node.kind() {
             "identifier" => {
                 let name = self.source.node_text(node);
-                let given = name == "tmp_path" && self.names.is_only_given(name);
-                given
+                let is_given = name == "tmp_path" && self.names.is_only_given(name);
+                is_given
                     || self.names.only_value(name).is_some_and(|value| {
                         value.start_byte() < node.start_byte() && self.is_temporary(value)
                     })
@@ -375,7 +377,7 @@ impl<'s> Walk<'s> {
                 let (Some(callee), Some(arguments)) = (part("function"), part("arguments")) else {
                     return false;
                 };
-                let given = parts(arguments);
+                let given_nodes = parts(arguments);
                 let word = callee
                     .child_by_field_name("attribute")
                     .map(|word| self.source.node_text(word));
@@ -387,9 +389,11 @@ impl<'s> Walk<'s> {
                 let named = matches!(
                     self.source.node_text(callee),
                     "str" | "Path" | "os.path.join" | "os.fspath"
-                ) && given.first().is_some_and(|first| self.is_temporary(*first));
-                (below && given.iter().all(|part| inner(*part)))
-                    || (named && given.iter().skip(1).all(|part| inner(*part)))
+                ) && given_nodes
+                    .first()
+                    .is_some_and(|first| self.is_temporary(*first));
+                (below && given_nodes.iter().all(|part| inner(*part)))
+                    || (named && given_nodes.iter().skip(1).all(|part| inner(*part)))
             }
             _ => false,
         }

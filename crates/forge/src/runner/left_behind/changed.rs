@@ -29,7 +29,7 @@ impl DirectoryState {
                 } else if self.is_new(&path, &meta)
                     && (self.found.contains_key(&path) || !is_placeholder(&meta))
                 {
-                    changed.push(self.below(&path));
+                    changed.push(self.relative_path(&path));
                 }
             }
         }

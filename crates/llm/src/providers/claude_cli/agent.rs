@@ -54,10 +54,10 @@ impl ClaudeAgent {
         let wrong = |what: String, next: String| {
             LlmError::Misconfiguration(Fault::new(NAME, "", what, next))
         };
-        let wanted = required(NAME, "binary", settings.binary.as_deref())?;
-        let program = env.find_program(wanted).map_err(|error| {
+        let requested_path = required(NAME, "binary", settings.binary.as_deref())?;
+        let program = env.find_program(requested_path).map_err(|error| {
             wrong(
-                format!("the program {wanted:?} cannot be used: {error}"),
+                format!("the program {requested_path:?} cannot be used: {error}"),
                 format!("install it with `{INSTALL}`, or set [llm.{NAME}] binary"),
             )
         })?;

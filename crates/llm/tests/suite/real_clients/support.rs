@@ -155,10 +155,10 @@ pub(crate) fn ask(text: &str) -> LlmInvocation {
         model: String::new(),
         timeout: Duration::from_secs(100),
         messages: vec![
-            Message::system(PromptBuilder::new().ours("the-system-prompt").build()),
+            Message::system(PromptBuilder::new().fixed_text("the-system-prompt").build()),
             Message::user(
                 PromptBuilder::new()
-                    .ours(PROMPT)
+                    .fixed_text(PROMPT)
                     .untrusted("file.txt", &text)
                     .build(),
             ),
@@ -169,8 +169,8 @@ pub(crate) fn ask(text: &str) -> LlmInvocation {
 
 /// Fails if an error contains the server's text, which quotes key and prompt.
 pub(crate) fn assert_says_nothing(error: &LlmError) {
-    let shown = format!("{error}\n{error:?}");
+    let text = format!("{error}\n{error:?}");
     for word in [KEY, PROMPT, "the-system-prompt", "refused:"] {
-        assert!(!shown.contains(word), "{word} in {shown}");
+        assert!(!text.contains(word), "{word} in {text}");
     }
 }

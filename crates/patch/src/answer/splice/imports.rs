@@ -96,9 +96,9 @@ pub(super) fn add(splicer: &mut Splicer<'_, '_>) -> Result<(), AnswerError> {
 /// Behind the last import. Go keeps its imports in parentheses where there are some.
 fn after(splicer: &Splicer<'_, '_>, last: &Entry<'_>, lines: &[String]) -> TextEdit {
     let text = splicer.file.text;
-    let whole = text.get(last.core.clone()).unwrap_or_default();
-    if splicer.file.grammar == Grammar::Go && whole.ends_with(')') {
-        let inside = whole.trim_end_matches(')').trim_end();
+    let full_text = text.get(last.core.clone()).unwrap_or_default();
+    if splicer.file.grammar == Grammar::Go && full_text.ends_with(')') {
+        let inside = full_text.trim_end_matches(')').trim_end();
         let at = last.core.start + inside.len();
         let specs = lines
             .iter()

@@ -325,14 +325,17 @@ impl<'a, 't> Splicer<'a, 't> {
 
     /// What becomes of a container that the answer has written before: its entries go to the same place. `None` where it is no
     /// container of the file, or where its first line says something else.
-    fn opened_again(&self, first: usize, again: usize) -> Option<EntryOutcome> {
+    fn opened_again(&self, first: usize, second_count: usize) -> Option<EntryOutcome> {
         let fate = self.fates.get(first)?;
         let is_open = matches!(fate, EntryOutcome::Open(there) if !there.is_empty());
-        let (first, again) = (&self.answer.entries[first], &self.answer.entries[again]);
-        let is_same = again.body.is_some()
-            && again.lead.is_empty()
-            && first.definition() == again.definition()
-            && write::is_same_head(self.answer, first, again);
+        let (first, second_entry) = (
+            &self.answer.entries[first],
+            &self.answer.entries[second_count],
+        );
+        let is_same = second_entry.body.is_some()
+            && second_entry.lead.is_empty()
+            && first.definition() == second_entry.definition()
+            && write::is_same_head(self.answer, first, second_entry);
         (is_open && is_same).then(|| fate.clone())
     }
 
@@ -354,17 +357,19 @@ impl<'a, 't> Splicer<'a, 't> {
         containers: &[Option<usize>],
     ) -> Result<EntryOutcome, AnswerError> {
         let entry = &self.answer.entries[at];
-        let there = self.candidates(entry, containers);
+        let positions = self.candidates(entry, containers);
         let opens = |at: &usize| self.file.entries[*at].body.is_some();
-        let is_open = entry.body.is_some() && !there.is_empty() && there.iter().all(opens);
+        let is_open = entry.body.is_some() && !positions.is_empty() && positions.iter().all(opens);
         if is_open && find::may_repeat(entry) {
-            there.iter().for_each(|there| self.found[*there] = true);
-            if let [one] = there[..] {
+            positions
+                .iter()
+                .for_each(|current_count| self.found[*current_count] = true);
+            if let [one] = positions[..] {
                 self.replace_head(one, at);
             }
-            return Ok(EntryOutcome::Open(there));
+            return Ok(EntryOutcome::Open(positions));
         }
-        match there[..] {
+        match positions[..] {
             [] => match self
                 .missing_definition(entry)
                 .or_else(|| self.ambiguous_container(containers))
@@ -376,7 +381,7 @@ impl<'a, 't> Splicer<'a, 't> {
                 self.found[one] = true;
                 if is_open {
                     self.replace_head(one, at);
-                    return Ok(EntryOutcome::Open(there));
+                    return Ok(EntryOutcome::Open(positions));
                 }
                 self.replace(one, at)?;
                 Ok(EntryOutcome::Replaces(one))

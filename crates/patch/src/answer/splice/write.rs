@@ -527,10 +527,14 @@ fn head(outline: &Outline<'_>, entry: &Entry<'_>) -> Range<usize> {
 }
 
 /// Whether a container is written again with the first line that it had, or with no more than its name.
-pub(super) fn is_same_head(outline: &Outline<'_>, first: &Entry<'_>, again: &Entry<'_>) -> bool {
+pub(super) fn is_same_head(
+    outline: &Outline<'_>,
+    first: &Entry<'_>,
+    second_entry: &Entry<'_>,
+) -> bool {
     let text = |entry| outline.text.get(head(outline, entry)).unwrap_or_default();
-    is_shortened(outline.grammar, text(again))
-        || collapse_whitespace(text(first)) == collapse_whitespace(text(again))
+    is_shortened(outline.grammar, text(second_entry))
+        || collapse_whitespace(text(first)) == collapse_whitespace(text(second_entry))
 }
 
 /// Whether the head of a container is no more than its name: then what more the file has stays.

@@ -73,9 +73,9 @@ proptest! {
             }
             if crlf { text.replace('\n', "\r\n") } else { text }
         };
-        let answered = form(chosen, 2);
-        let bare = answered.lines().filter(|line| !line.starts_with(['/', '#', '@'])).map(|line| format!("{line}\n"));
-        for content in [answered.clone(), bare.collect()] {
+        let answer = form(chosen, 2);
+        let bare = answer.lines().filter(|line| !line.starts_with(['/', '#', '@'])).map(|line| format!("{line}\n"));
+        for content in [answer.clone(), bare.collect()] {
             let proposal = Proposal::Edits(vec![Edit { path: path(file), kind: EditKind::Definitions { content } }]);
             let after = apply(&proposal, &files(&[(file, &made(1))])).unwrap();
             prop_assert_eq!(String::from_utf8(after[&path(file)].clone()).unwrap(), made(2));
@@ -110,8 +110,8 @@ proptest! {
         content in "(fn a\\(\\) \\{\\}|impl A|\\{|\\}|struct B;|use c::d;|// e|#\\[f\\]|\n| ){0,12}",
     ) {
         let proposal = Proposal::Edits(vec![Edit { path: path("a.rs"), kind: EditKind::Definitions { content } }]);
-        let takes = can_splice(&path("a.rs"), before.as_bytes()) && !before.trim().is_empty();
-        if let (true, Ok(after)) = (takes, apply(&proposal, &files(&[("a.rs", &before)]))) {
+        let accepts = can_splice(&path("a.rs"), before.as_bytes()) && !before.trim().is_empty();
+        if let (true, Ok(after)) = (accepts, apply(&proposal, &files(&[("a.rs", &before)]))) {
             prop_assert!(can_splice(&path("a.rs"), &after[&path("a.rs")]));
         }
     }

@@ -61,7 +61,7 @@ const CONSTRUCT: &str = "an assembler's directive";
 pub(super) fn literal(text: &str, found: &mut Found<'_>) {
     for (_, rest) in directives(text) {
         match quoted(rest) {
-            Some(target) if target.contains(HOLE) => found.unknown(CONSTRUCT, rest),
+            Some(target) if target.contains(HOLE) => found.report_unknown(CONSTRUCT, rest),
             Some(target) => path(target, found),
             None => {}
         }
@@ -74,7 +74,7 @@ pub(super) fn literal(text: &str, found: &mut Found<'_>) {
             continue;
         };
         if names_place(target, found.depth) || climbs(target) || !is_hole && target.contains(HOLE) {
-            found.unknown(CONSTRUCT, statement);
+            found.report_unknown(CONSTRUCT, statement);
         }
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn path(target: &str, found: &mut Found<'_>) {
     if leaves(target, found.depth) {
         found.outside(CONSTRUCT, target);
     } else if climbs(target) {
-        found.unknown(CONSTRUCT, target);
+        found.report_unknown(CONSTRUCT, target);
     }
 }
 
@@ -119,7 +119,7 @@ fn directives(text: &str) -> impl Iterator<Item = (&str, &str)> {
             let behind = at + word.len();
             text.as_bytes()
                 .get(at..behind)
-                .is_some_and(|here| here.eq_ignore_ascii_case(word.as_bytes()))
+                .is_some_and(|bytes| bytes.eq_ignore_ascii_case(word.as_bytes()))
                 && text
                     .get(behind..)
                     .is_some_and(|rest| !rest.starts_with(is_part))
@@ -186,17 +186,17 @@ fn judge(statement: &str, names: &Names, parameters: &Parameters<'_>, found: &mu
                 path(target, found);
             }
             _ if rest.is_empty() => {}
-            _ => found.unknown(CONSTRUCT, statement),
+            _ => found.report_unknown(CONSTRUCT, statement),
         };
     }
     if names_reader(rest) || names_reader(&word) || names.holds_directive(word.as_bytes()) {
-        return found.unknown(CONSTRUCT, statement);
+        return found.report_unknown(CONSTRUCT, statement);
     }
     if word.chars().all(|c| c == HOLE)
         && !word.is_empty()
         && rest.chars().all(|c| c == HOLE || c.is_whitespace())
     {
-        return found.unknown(CONSTRUCT, "a text of macros alone");
+        return found.report_unknown(CONSTRUCT, "a text of macros alone");
     }
     let is_computed = |word: &str| {
         word.contains(is_filled) || word.get(1..).is_some_and(|rest| rest.contains('%'))
@@ -204,7 +204,7 @@ fn judge(statement: &str, names: &Names, parameters: &Parameters<'_>, found: &mu
     if is_computed(&word) {
         let has_text = rest.contains(['"', '\'', '`']);
         if has_text || (word.starts_with('.') && rest.contains(is_filled)) {
-            found.unknown(CONSTRUCT, statement);
+            found.report_unknown(CONSTRUCT, statement);
         }
         return;
     }
@@ -218,9 +218,9 @@ fn judge(statement: &str, names: &Names, parameters: &Parameters<'_>, found: &mu
     if let Some(target) = texts.iter().find(|text| names_place(text, found.depth)) {
         found.outside(CONSTRUCT, target);
     } else if let Some(text) = texts.iter().find(|text| parameters.may_complete(text)) {
-        found.unknown(CONSTRUCT, text);
+        found.report_unknown(CONSTRUCT, text);
     } else if word.starts_with('.') && !is_closed {
-        found.unknown(CONSTRUCT, "a text that goes on in the next line");
+        found.report_unknown(CONSTRUCT, "a text that goes on in the next line");
     }
 }
 
@@ -306,10 +306,10 @@ impl<'a> Parameters<'a> {
 
     fn is_filled(&self, text: &str) -> bool {
         text.match_indices('\\').any(|(at, _)| {
-            let behind = &text[at + 1..];
-            let end = behind.find(|c: char| !c.is_alphanumeric() && c != '_');
-            let name = &behind[..end.unwrap_or(behind.len())];
-            let is_mark = behind.starts_with(['(', '@']);
+            let rest = &text[at + 1..];
+            let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+            let name = &rest[..end.unwrap_or(rest.len())];
+            let is_mark = rest.starts_with(['(', '@']);
             is_mark || !name.is_empty() && (self.is_computed || self.names.contains(name))
         })
     }

@@ -210,12 +210,12 @@ impl Text {
                 if first.is_none_or(|first| range.start < first) && range.len() >= 2 =>
             {
                 let inner = range.start + 1..range.end - 1;
-                let behind = self
+                let bytes = self
                     .closed
                     .get(range.end..at + line.len())
                     .unwrap_or_default();
                 match self.joined[range.start] {
-                    b'"' => Operand::File(text(inner), behind.iter().all(u8::is_ascii_whitespace)),
+                    b'"' => Operand::File(text(inner), bytes.iter().all(u8::is_ascii_whitespace)),
                     _ => Operand::Other(text(at..at + line.len())),
                 }
             }
@@ -341,7 +341,7 @@ fn directives_of(text: &Text, names: &Names, found: &mut Found<'_>) {
         let at = token.range.start;
         let construct = format!("#{}", token.name());
         if token.is("include_alias") {
-            found.unknown(
+            found.report_unknown(
                 "#pragma include_alias",
                 &String::from_utf8_lossy(text.line(at)),
             );
@@ -393,8 +393,10 @@ fn directives_of(text: &Text, names: &Names, found: &mut Found<'_>) {
         let is_prose = at > 0 && text.joined[at - 1] != b'#' && found.family == Family::Assembly;
         match text.operand(token.range.end) {
             Operand::File(target, _) => header(&construct, &target, found),
-            Operand::Name(name) if !is_prose => named(&construct, &name, names, found),
-            Operand::Other(expression) if !is_prose => found.unknown(&construct, expression.trim()),
+            Operand::Name(name) if !is_prose => report_named(&construct, &name, names, found),
+            Operand::Other(expression) if !is_prose => {
+                found.report_unknown(&construct, expression.trim())
+            }
             Operand::Name(_) | Operand::Other(_) | Operand::Nothing => {}
         }
     }
@@ -449,7 +451,7 @@ fn header(construct: &str, target: &str, found: &mut Found<'_>) {
 }
 
 /// Judges a name that stands for a header. Its definition is reported with it: it changes what is read when it changes.
-fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
+fn report_named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
     let mut name_text = String::from_utf8_lossy(name).into_owned();
     let mut next: Vec<Vec<u8>> = vec![name.to_owned()];
     let mut seen: BTreeSet<Vec<u8>> = next.iter().cloned().collect();
@@ -479,7 +481,7 @@ fn named(construct: &str, name: &[u8], names: &Names, found: &mut Found<'_>) {
         .iter()
         .for_each(|target| header(construct, target, found));
     if is_unknown && found.list.len() == before {
-        found.unknown(construct, &name_text);
+        found.report_unknown(construct, &name_text);
     }
 }
 
@@ -522,7 +524,7 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
                 assembler::path(literal, found);
             }
             if literals.is_empty() {
-                found.unknown(&construct, &written(arguments));
+                found.report_unknown(&construct, &source_text(arguments));
             }
             continue;
         }
@@ -532,8 +534,8 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
                 Some(target) if leaves(&target, found.depth) => {
                     found.outside(DIRECTIVE, &target);
                 }
-                Some(target) => found.unknown(DIRECTIVE, &target),
-                None if !is_at(at, "include") => found.unknown(DIRECTIVE, ".incbin"),
+                Some(target) => found.report_unknown(DIRECTIVE, &target),
+                None if !is_at(at, "include") => found.report_unknown(DIRECTIVE, ".incbin"),
                 None => {}
             }
             continue;
@@ -547,7 +549,7 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             };
             let target = behind.and_then(|at| items.get(at)).and_then(Item::value);
             if let Some(target) = target.filter(|text| leaves(text, 0)) {
-                found.unknown(DIRECTIVE, &target);
+                found.report_unknown(DIRECTIVE, &target);
             }
         }
         // A paste makes one word of two.
@@ -555,7 +557,7 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             let next = items.get(at + 2).map_or(&b""[..], |next| next.text);
             let pasted = [item.text, next].concat();
             if pasted.eq_ignore_ascii_case(b"incbin") {
-                found.unknown(DIRECTIVE, ".incbin");
+                found.report_unknown(DIRECTIVE, ".incbin");
             }
         }
         let is_other_name = || names.is_assembler(item.text);
@@ -572,7 +574,7 @@ fn assembly(text: &Text, names: &Names, found: &mut Found<'_>) {
             let before = found.list.len();
             assembler::template(&text, names, found);
             if is_filled && assembler::has_directive(&text) && found.list.len() == before {
-                found.unknown(DIRECTIVE, "a text of macros that reads a file");
+                found.report_unknown(DIRECTIVE, "a text of macros that reads a file");
             }
             assembled(&items, open, names, found);
         }
@@ -597,7 +599,7 @@ fn joined(items: &[Item<'_>], at: usize, names: &Names, found: &mut Found<'_>) {
     let (text, is_whole) = joined_text(items, at, names);
     assembler::literal(&text, found);
     if !is_whole {
-        found.unknown(DIRECTIVE, "a text of too many names");
+        found.report_unknown(DIRECTIVE, "a text of too many names");
     }
 }
 
@@ -672,12 +674,12 @@ fn assembled(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'
                 found.outside(DIRECTIVE, &text);
             }
             None if names.holds_directive(item.text) => {
-                found.unknown(DIRECTIVE, &String::from_utf8_lossy(item.text));
+                found.report_unknown(DIRECTIVE, &String::from_utf8_lossy(item.text));
             }
             None => {
                 let mut texts = names.literals_of(item.text).into_iter();
                 if let Some(text) = texts.find(|text| assembler::may_read(text, found.depth)) {
-                    found.unknown(DIRECTIVE, &text);
+                    found.report_unknown(DIRECTIVE, &text);
                 }
             }
             Some(_) => {}
@@ -739,7 +741,7 @@ fn unquoted(text: &Text, found: &mut Found<'_>) {
             behind.any(|text| text.starts_with(|c: char| c.is_alphanumeric()))
         };
         if line.contains("../") || line.contains("/..") || is_rooted('(') || is_rooted(',') {
-            found.unknown(DIRECTIVE, line.trim());
+            found.report_unknown(DIRECTIVE, line.trim());
         }
     }
 }

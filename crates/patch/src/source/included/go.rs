@@ -22,7 +22,7 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
             let pattern = pattern.trim_matches(['"', '`']);
             found.path("go:embed", pattern.strip_prefix("all:").unwrap_or(pattern));
             if pattern.contains('\\') {
-                found.unknown("go:embed", pattern);
+                found.report_unknown("go:embed", pattern);
             }
         }
     }
@@ -158,11 +158,11 @@ fn cgo(flags: &str, found: &mut Found<'_>) {
         return;
     };
     if flags.contains(['\\', '\'', '"']) {
-        return found.unknown("#cgo", flags.trim());
+        return found.report_unknown("#cgo", flags.trim());
     }
     for word in flags.split_whitespace() {
         if word.starts_with('@') || word == "-include" || word == "-imacros" {
-            found.unknown("#cgo", flags.trim());
+            found.report_unknown("#cgo", flags.trim());
         }
         let searched = SEARCHED.iter().find_map(|flag| word.strip_prefix(flag));
         match searched.or_else(|| word.strip_prefix("-include")) {

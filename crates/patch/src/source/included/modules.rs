@@ -41,10 +41,10 @@ impl Modules {
     pub(super) fn visit(&mut self, items: &[Item<'_>], at: usize) {
         let is = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
         if is(at, "mod") && is(at + 2, "{") {
-            let given = self.next.take();
-            let is_given = given.is_some();
+            let input = self.next.take();
+            let is_given = input.is_some();
             let name = || String::from_utf8_lossy(items[at + 1].text).into_owned();
-            self.starts = Some((given.unwrap_or_else(name), is_given));
+            self.starts = Some((input.unwrap_or_else(name), is_given));
         } else if is(at, "{") {
             self.open.push(self.starts.take());
         } else if is(at, "}") {

@@ -395,17 +395,17 @@ fn only(text: &str, word: &str, written: Written, found: &mut Found<'_>) {
                 if leaves(&unescaped(target), found.depth) {
                     found.outside(word, target);
                 } else if target.contains('\\') || goes_on {
-                    found.unknown(word, line);
+                    found.report_unknown(word, line);
                 }
             }
             None if is_call && !inner.is_empty() && !inner.starts_with(')') => {
-                found.unknown(word, line)
+                found.report_unknown(word, line)
             }
             // A name that a function of the language is handed.
             None if written == Written::Bare
                 && line.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') =>
             {
-                found.unknown(word, line);
+                found.report_unknown(word, line);
             }
             None => {}
         }

@@ -71,7 +71,7 @@ pub(super) fn read(source: &[u8], names: &Names, found: &mut Found<'_>) {
         if let Some(name) = loader.filter(|_| is_called) {
             match inside(&items, at + 1) {
                 Some(arguments) => judge(name, arguments, |_, _| true, found),
-                None => found.unknown(name, "a long expression"),
+                None => found.report_unknown(name, "a long expression"),
             }
         } else if let Some(name) = runner.filter(|_| is_called) {
             let arguments = inside(&items, at + 1).unwrap_or_default();
@@ -161,7 +161,7 @@ fn searched(construct: &str, items: &[Item<'_>], at: usize, source: &[u8], found
         if !ASKING.iter().any(|word| is(next + 1, word)) {
             match inside(items, next + 2) {
                 Some(arguments) => judge(construct, arguments, |_, _| true, found),
-                None => found.unknown(construct, "a long expression"),
+                None => found.report_unknown(construct, "a long expression"),
             }
         }
         return;

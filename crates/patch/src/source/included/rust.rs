@@ -166,17 +166,17 @@ fn reading(source: &[u8], masked: &Masked, names: &Names, found: &mut Found<'_>)
                         attribute(list, open > at + 1, &mut modules, found);
                         let end = open + list.len() + 2;
                         if has_filled_name(list) && may_name_module(&items, end, &kinds) {
-                            found.unknown("an attribute of a module", &written(list));
+                            found.report_unknown("an attribute of a module", &source_text(list));
                         }
                     }
                     None if next(open - at + 1, "cfg_attr") => {
-                        found.unknown("#[cfg_attr]", "a long attribute");
+                        found.report_unknown("#[cfg_attr]", "a long attribute");
                     }
                     None => {}
                 }
             }
         } else if item.is("mod") && is_filled_before(&items, at, &kinds) {
-            found.unknown("an attribute of a module", "that a macro fills in");
+            found.report_unknown("an attribute of a module", "that a macro fills in");
         } else if item.is("]") && at > 0 && items[at - 1].is(">") && calls.around(at) {
             put_together(&items[at + 1..], found);
         } else if item.is_literal {
@@ -256,7 +256,7 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
             && is_reading
             && behind.is_some_and(|item| item.is_literal || is_open(item));
         if is_renamed || is_passed_on {
-            found.unknown("another name", &text);
+            found.report_unknown("another name", &text);
         }
         return;
     }
@@ -271,7 +271,7 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
         let is_module =
             names_place(&value, found.depth) && (value.ends_with(".rs") || is_place(&value));
         if calls.around(at) && (is_visualizer || is_module) {
-            found.unknown("another use", &format!("{text} {value}"));
+            found.report_unknown("another use", &format!("{text} {value}"));
         }
         return;
     }
@@ -280,12 +280,12 @@ fn word(items: &[Item<'_>], at: usize, imports: bool, calls: &Calls, found: &mut
         return;
     }
     if is_reading {
-        return found.unknown("another use", &text);
+        return found.report_unknown("another use", &text);
     }
     let is_field = before(".") || before("fn") || next(1, ":") && !next(2, ":") || next(1, ".");
     let mut near = items[at..].iter().take(MAX_BEHIND).filter_map(Item::value);
     if !is_field || near.any(|text| names_place(&text, found.depth)) {
-        found.unknown("another use", &text);
+        found.report_unknown("another use", &text);
     }
 }
 
@@ -301,16 +301,16 @@ fn is_in_attribute(items: &[Item<'_>], at: usize) -> bool {
 }
 
 /// What follows the name that a macro puts together in `[<…>]`: it may be that of a macro which reads.
-fn put_together(behind: &[Item<'_>], found: &mut Found<'_>) {
+fn put_together(items: &[Item<'_>], found: &mut Found<'_>) {
     const CONSTRUCT: &str = "a macro's name";
-    if behind.first().is_some_and(|mark| mark.is("!")) {
-        return found.unknown(CONSTRUCT, "that is put together");
+    if items.first().is_some_and(|mark| mark.is("!")) {
+        return found.report_unknown(CONSTRUCT, "that is put together");
     }
-    let near = behind.iter().take(MAX_BEHIND);
+    let near = items.iter().take(MAX_BEHIND);
     let near = near.take_while(|item| !item.is(";") && !item.is("=") && !item.is("{"));
     let mut places = near.filter_map(Item::value);
     if let Some(place) = places.find(|text| names_place(text, found.depth)) {
-        found.unknown(CONSTRUCT, &place);
+        found.report_unknown(CONSTRUCT, &place);
     }
 }
 
@@ -328,7 +328,7 @@ fn exported(items: &[Item<'_>], names: &Names, found: &mut Found<'_>) {
     };
     for climb in names.parent_paths(name.text) {
         if leaves(climb, depth) && !leaves(climb, found.depth) {
-            found.unknown("a path of a macro", climb);
+            found.report_unknown("a path of a macro", climb);
         }
     }
 }
@@ -353,7 +353,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
     if READERS.contains(&&*text) {
         return match argument {
             Some(argument) => path(&construct, argument, names, found),
-            None => found.unknown(&construct, "a long expression"),
+            None => found.report_unknown(&construct, "a long expression"),
         };
     }
     if ASSEMBLERS.contains(&&*text) {
@@ -368,7 +368,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
         let literals = argument.unwrap_or_default().iter().filter_map(Item::value);
         for literal in literals {
             if names_place(&literal, found.depth) {
-                found.unknown(&construct, &literal);
+                found.report_unknown(&construct, &literal);
             }
         }
     }
@@ -402,13 +402,13 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
         }
     }
     if names.is_rust_caller(name.text) && names_reader() {
-        return found.unknown(&construct, &written(argument.unwrap_or_default()));
+        return found.report_unknown(&construct, &source_text(argument.unwrap_or_default()));
     }
     if !is_reader && !is_passed_on {
         return;
     }
     if argument.is_none() && is_passed_on {
-        return found.unknown(&construct, "a long expression");
+        return found.report_unknown(&construct, "a long expression");
     }
     let argument = argument.unwrap_or_default();
     let literals: Vec<String> = argument.iter().filter_map(Item::value).collect();
@@ -418,7 +418,7 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
         // What goes before it in the macro may hold fewer directories than it climbs.
         let climbs = literal.split(['/', '\\']).any(|segment| segment == "..");
         if climbs && names.has_prefix(name.text) && found.list.len() == before {
-            found.unknown(&construct, literal);
+            found.report_unknown(&construct, literal);
         }
     }
     let is_computed = argument.windows(2).any(|pair| {
@@ -428,14 +428,14 @@ fn call(name: &Item<'_>, items: &[Item<'_>], open: usize, names: &Names, found: 
                 .any(|word| pair[0].is(word))
     });
     if is_passed_on && is_computed {
-        found.unknown(&construct, &written(argument));
+        found.report_unknown(&construct, &source_text(argument));
     }
     if is_passed_on && literals.len() > 1 {
         found.path(&construct, &literals.concat());
     }
     let is_passing = argument.iter().any(is_variable);
     if is_passing && (is_passed_on || text.starts_with("include")) {
-        found.unknown(&construct, &written(argument));
+        found.report_unknown(&construct, &source_text(argument));
     }
 }
 
@@ -450,9 +450,9 @@ fn assembly(items: &[Item<'_>], open: usize, names: &Names, found: &mut Found<'_
     }
     let mut filled_in = filled.iter();
     if let Some(text) = filled_in.find(|text| assembler::may_read(text, found.depth)) {
-        found.unknown(CONSTRUCT, text);
+        found.report_unknown(CONSTRUCT, text);
     } else if !filled.is_empty() && assembler::has_directive(&text) {
-        found.unknown(CONSTRUCT, "a text of macros that reads a file");
+        found.report_unknown(CONSTRUCT, "a text of macros that reads a file");
     }
 }
 
@@ -562,7 +562,7 @@ fn interpolated(name: &str, literal: &str, is_of_package: bool, found: &mut Foun
     } else if literal.starts_with('~') {
         found.outside(name, literal);
     } else if literal.contains('$') {
-        found.unknown(name, literal);
+        found.report_unknown(name, literal);
     } else if is_of_package && !literal.starts_with('/') {
         judge(
             name,
@@ -603,11 +603,11 @@ fn attribute(list: &[Item<'_>], is_inner: bool, modules: &mut Modules, found: &m
         let construct = format!("#[{word}]");
         if is_compiled && COMPILED_KEYS.contains(&&*word) {
             match literal.value() {
-                Some(target) if is_escaped(literal) => found.unknown(&construct, &target),
+                Some(target) if is_escaped(literal) => found.report_unknown(&construct, &target),
                 // A library by its name is none by its path.
                 Some(target) => found.path(&construct, &target),
                 None if is_variable(literal) && word != "name" => {
-                    found.unknown(&construct, &written(list));
+                    found.report_unknown(&construct, &source_text(list));
                 }
                 None => {}
             }
@@ -615,7 +615,7 @@ fn attribute(list: &[Item<'_>], is_inner: bool, modules: &mut Modules, found: &m
         }
         let Some(target) = literal.value() else {
             if is_own && (name.is("path") || name.is("folder") && is_variable(literal)) {
-                found.unknown(&construct, &written(list));
+                found.report_unknown(&construct, &source_text(list));
             }
             continue;
         };
@@ -659,7 +659,7 @@ fn path(name: &str, argument: &[Item<'_>], names: &Names, found: &mut Found<'_>)
             }
         }
     }
-    judge(name, &pieces, &written(argument), found);
+    judge(name, &pieces, &source_text(argument), found);
 }
 
 /// Takes a path apart: a literal, `env!`, or a `concat!` of them.
@@ -761,7 +761,7 @@ fn judge(name: &str, pieces: &[Piece], argument: &str, found: &mut Found<'_>) {
     };
     match reach {
         Some(reach) => found.push(reach, name, &path_text),
-        None if is_unknown => found.unknown(name, argument),
+        None if is_unknown => found.report_unknown(name, argument),
         None => {}
     }
 }

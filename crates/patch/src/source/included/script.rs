@@ -259,7 +259,7 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
             let Some(text) = piece(item) else { continue };
             let path = text.strip_prefix("file://").unwrap_or(&text);
             if is_place(path) && leaves(path, found.depth) && is_given(&items, at) {
-                found.unknown("a loader by another name beside a path", path);
+                found.report_unknown("a loader by another name beside a path", path);
             }
         }
     }
@@ -622,7 +622,7 @@ fn call(construct: &str, arguments: &[Item<'_>], found: &mut Found<'_>) {
         [literal, next, ..] if literal.is_literal => {
             // A bundler may work out what a method makes of a literal.
             if next.is(".") {
-                return found.unknown(construct, &written(first));
+                return found.report_unknown(construct, &source_text(first));
             }
             let pieces = first.iter().filter(|item| !item.is("+"));
             let text: String = pieces
@@ -675,7 +675,7 @@ fn specifier(construct: &str, literal: &Item<'_>, found: &mut Found<'_>) {
     let lower = text.to_ascii_lowercase();
     let is_coded = lower.contains("%2e") || lower.contains("%2f") || lower.contains("%5c");
     if found.list.len() == before && (literal.text.contains(&b'\\') || is_coded) {
-        found.unknown(construct, &String::from_utf8_lossy(literal.text));
+        found.report_unknown(construct, &String::from_utf8_lossy(literal.text));
     }
 }
 

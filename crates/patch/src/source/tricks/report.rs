@@ -232,7 +232,7 @@ fn is_computed(text: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn seen(language: Language, source: &str) -> Vec<(Tampering, Confidence)> {
+    fn detections(language: Language, source: &str) -> Vec<(Tampering, Confidence)> {
         let sights = super::super::detections(language, Role::Source, source.as_bytes());
         let ours = sights.into_iter().filter(|detection| {
             matches!(detection.trick, Tampering::Report | Tampering::HiddenName)
@@ -264,7 +264,7 @@ mod tests {
             (Language::Script, "console.log(`# pass ${count}`);\n"),
         ] {
             assert_eq!(
-                seen(language, source),
+                detections(language, source),
                 [(Tampering::Report, Confidence::Certain)],
                 "{source}"
             );
@@ -281,7 +281,7 @@ mod tests {
             (Language::Script, "process[\"ex\" + \"it\"](0);\n"),
         ] {
             assert_eq!(
-                seen(language, source),
+                detections(language, source),
                 [(Tampering::HiddenName, Confidence::Certain)],
                 "{source}"
             );
@@ -316,7 +316,7 @@ mod tests {
                 "process.env[\"HOME\"];\nglobalThis[name] = 1;\n",
             ),
         ] {
-            assert_eq!(seen(language, source), [], "{source}");
+            assert_eq!(detections(language, source), [], "{source}");
         }
     }
 }

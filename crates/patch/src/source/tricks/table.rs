@@ -698,7 +698,7 @@ impl Pattern {
                 let Some(text) = literal_before(source, tokens, next) else {
                     return false;
                 };
-                if !texts.split('|').any(|wanted| is_like(text, wanted)) {
+                if !texts.split('|').any(|requested| is_like(text, requested)) {
                     return false;
                 }
                 continue;
@@ -751,10 +751,10 @@ fn literal_before<'s>(source: &'s [u8], tokens: &[Token<'_>], at: usize) -> Opti
     inner.get(..to)
 }
 
-fn is_like(text: &[u8], wanted: &str) -> bool {
-    match wanted.strip_suffix('*') {
+fn is_like(text: &[u8], requested: &str) -> bool {
+    match requested.strip_suffix('*') {
         Some(start) => text.starts_with(start.as_bytes()),
-        None => text == wanted.as_bytes(),
+        None => text == requested.as_bytes(),
     }
 }
 

@@ -77,7 +77,7 @@ fn journal_requires_agreement_of_its_owner() {
         );
         assert_eq!(fixture.tree(), before);
     }
-    let wanted: Vec<_> = edits
+    let expected: Vec<_> = edits
         .iter()
         .map(|edit| (edit.path.clone(), edit.before))
         .collect();
@@ -87,7 +87,7 @@ fn journal_requires_agreement_of_its_owner() {
             .iter()
             .map(|edit| (edit.path.clone(), edit.before))
             .collect::<Vec<_>>()
-            == wanted
+            == expected
     };
     let done = recover_tree_edit(
         &fixture.root(),

@@ -76,20 +76,24 @@ fn before_and_after() -> [BTreeMap<String, String>; 2] {
 }
 
 /// Checks that all files have the old content or all have the new one, except the reported ones.
-fn assert_recovered(fixture: &Fixture, told: &RecoveredEdit, at: &str) {
-    let is_finished = told.outcome == EditRecovery::Finished;
+fn assert_recovered(fixture: &Fixture, recovered_edit: &RecoveredEdit, at: &str) {
+    let is_finished = recovered_edit.outcome == EditRecovery::Finished;
     for edit in scenario_edits() {
-        if told.edited_since.contains(&edit.path) {
+        if recovered_edit.edited_since.contains(&edit.path) {
             continue;
         }
         let now = std::fs::read(fixture.at(edit.path.as_str())).ok();
         if is_finished {
-            assert_eq!(now, edit.after, "{at}: {} after {told:?}", edit.path);
+            assert_eq!(
+                now, edit.after,
+                "{at}: {} after {recovered_edit:?}",
+                edit.path
+            );
         } else {
             assert_eq!(
                 now.as_deref().map(Digest::compute),
                 edit.before,
-                "{at}: {} after {told:?}",
+                "{at}: {} after {recovered_edit:?}",
                 edit.path
             );
         }
@@ -214,9 +218,9 @@ fn moved_directory_keeps_journal() {
                     assert_eq!(paths, ["src/run.sh"], "{at}");
                     stuck += 1;
                 }
-                Ok(told) => assert!(
-                    !is_under_way && told == RecoveredEdit::nothing(),
-                    "{at}: {told:?}"
+                Ok(recovered_edit) => assert!(
+                    !is_under_way && recovered_edit == RecoveredEdit::nothing(),
+                    "{at}: {recovered_edit:?}"
                 ),
                 other => panic!("{at}: {other:?}"),
             }
@@ -249,7 +253,7 @@ fn file_edited_after_interruption_is_reported() {
             return;
         }
         let recovery = match recover_scenario(fixture, renaming) {
-            Ok(told) => told,
+            Ok(recovered_edit) => recovered_edit,
             // The other files are restored. The old content of this one exists only in a file beside it.
             Err(TreeEditError::NotRolledBack { paths, .. }) => {
                 assert_eq!(paths, ["src/run.sh"], "{at}");

@@ -42,7 +42,7 @@ fn chosen(paths: &[&str], gate_files: &[&str]) -> (BrokenKind, Vec<String>) {
 
 #[test]
 fn source_files_alone_are_broken() {
-    let kept = [
+    let stored_lines = [
         "tests/test_a.py",
         "setup.py",
         "pyproject.toml",
@@ -53,7 +53,7 @@ fn source_files_alone_are_broken() {
     ];
     let other = ["data/x.json", "README.md", "link.py", "src/gate.py"];
     let sources = ["src/a.py", "src/b.PHP", "lib/c.rs"];
-    let paths = [&kept[..], &other, &sources].concat();
+    let paths = [&stored_lines[..], &other, &sources].concat();
     assert_eq!(
         chosen(&paths, &["src/gate.py"]),
         (BrokenKind::Sources, sources.map(str::to_owned).to_vec())

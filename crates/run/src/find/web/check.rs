@@ -293,7 +293,7 @@ fn misfit(kind: LocatorKind, value: &str) -> Option<&'static str> {
 /// Returns whether date and time are complete RFC 3339 in UTC; the parser checks their values.
 fn is_rfc_3339(text: &str) -> bool {
     let shape = |byte: u8| if byte.is_ascii_digit() { b'0' } else { byte };
-    let whole = text
+    let full_text = text
         .split('.')
         .next()
         .unwrap_or_default()
@@ -301,7 +301,7 @@ fn is_rfc_3339(text: &str) -> bool {
     let fraction = text
         .split_once('.')
         .map(|(_, rest)| rest.trim_end_matches('Z'));
-    whole.bytes().map(shape).eq(*b"0000-00-00T00:00:00")
+    full_text.bytes().map(shape).eq(*b"0000-00-00T00:00:00")
         && text.matches('Z').count() == 1
         && fraction.is_none_or(|digits| {
             (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -93,8 +93,8 @@ fn document(mut fields: Fields) -> Result<UncheckedFindWeb, SchemaMismatch> {
         max_pages: count(&mut constraints, "max_pages")?,
         results: fields.list("results", MAX_RESULTS, result)?,
     };
-    constraints.done()?;
-    fields.done()?;
+    constraints.finish()?;
+    fields.finish()?;
     Ok(written)
 }
 
@@ -110,12 +110,12 @@ fn result(value: Value, place: String) -> Result<UncheckedResult, SchemaMismatch
         why_relevant: fields.words("why_relevant", MAX_REASON)?,
         risk_flags: fields.texts("risk_flags", MAX_FLAGS, MAX_NAME)?,
     };
-    locator.done()?;
-    fields.done()?;
+    locator.finish()?;
+    fields.finish()?;
     Ok(written)
 }
 
 fn count(fields: &mut Fields, key: &'static str) -> Result<u64, SchemaMismatch> {
-    let number = fields.whole(key)?;
+    let number = fields.integer(key)?;
     u64::try_from(number).map_err(|_| SchemaMismatch::new(&format!("`{key}`"), "is not a count"))
 }

@@ -151,10 +151,10 @@ impl Graph {
     ) -> Self {
         let (makefiles, scripts): (Vec<&CommandText>, Vec<&CommandText>) =
             files.iter().partition(|file| file.is_makefile);
-        let made = Makefile::read(makefiles.iter().map(|file| file.text.as_str()));
+        let makefile = Makefile::read(makefiles.iter().map(|file| file.text.as_str()));
         let mut follower = Follower {
             graph: Self::default(),
-            made,
+            made: makefile,
             rules: Vec::new(),
             by_target: BTreeMap::new(),
             patterns: Vec::new(),
@@ -176,7 +176,7 @@ impl Graph {
             follower.text(&gate.text, &gate.directory, MAX_NESTED);
         }
         follower.work();
-        follower.others();
+        follower.visit_others();
         let Follower {
             mut graph,
             compared,
@@ -266,7 +266,7 @@ impl Follower<'_> {
     }
 
     /// Follows every goal that the gate does not reach and that reaches no goal of the gate.
-    fn others(&mut self) {
+    fn visit_others(&mut self) {
         let mut above: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for known in &self.rules {
             for need in &known.rule.needs {
@@ -416,13 +416,13 @@ impl Follower<'_> {
         all
     }
 
-    fn step(&mut self, made: Compilation, directory: &str) {
+    fn step(&mut self, compilation: Compilation, directory: &str) {
         let step = Step {
-            inputs: made.inputs,
-            output: plain(&made.output).to_owned(),
+            inputs: compilation.inputs,
+            output: plain(&compilation.output).to_owned(),
             directory: directory.to_owned(),
-            is_object: made.is_object,
-            is_package: made.is_package,
+            is_object: compilation.is_object,
+            is_package: compilation.is_package,
             is_elsewhere: self.pass == Pass::Others,
         };
         let is_same =
@@ -592,11 +592,11 @@ impl Follower<'_> {
 
 /// The values of a makefile's variables for compilers by names that are known, but for one that is a file of the project.
 pub(in super::super) fn compilers(
-    made: &Makefile,
+    makefile: &Makefile,
     is_tracked: impl Fn(&str) -> bool,
 ) -> Vec<(&'static str, &'static str)> {
     let is_own = |variable: &str| {
-        let value = made.expand(&format!("$({variable})"));
+        let value = makefile.expand(&format!("$({variable})"));
         value.split_whitespace().any(|word| is_tracked(plain(word)))
     };
     COMPILERS

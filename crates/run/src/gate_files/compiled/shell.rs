@@ -285,7 +285,7 @@ pub(in super::super) fn is_compiler(program: &str) -> bool {
 
 /// What the commands in these words compile, as it is written there.
 pub(in super::super) fn compiled_by(command: &[String]) -> BTreeSet<String> {
-    let whole = command
+    let full_text = command
         .iter()
         .map(|word| shell_word(word))
         .collect::<Vec<_>>()
@@ -293,7 +293,7 @@ pub(in super::super) fn compiled_by(command: &[String]) -> BTreeSet<String> {
     let texts = command
         .iter()
         .filter(|word| word.contains(char::is_whitespace))
-        .chain([&whole]);
+        .chain([&full_text]);
     let compiled = texts
         .flat_map(|text| commands(text))
         .filter_map(|found| compilation(from_program(&found.words)));

@@ -323,8 +323,8 @@ fn commands_are_parsed() {
         parsed_commands("(cd a; ./b) 'open"),
         ["cd a", "./b", "open"]
     );
-    for odd in ["$(", "`", "\"$(", ")", "a > ", "<(", "\\"] {
-        let _ = parsed_commands(&odd.repeat(5000));
+    for unusual_text in ["$(", "`", "\"$(", ")", "a > ", "<(", "\\"] {
+        let _ = parsed_commands(&unusual_text.repeat(5000));
     }
 }
 

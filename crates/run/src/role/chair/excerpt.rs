@@ -43,13 +43,13 @@ pub(super) struct ExcerptReasons<'a> {
 pub(super) fn lines_to_show(
     path: &RepoPath,
     text: &str,
-    wanted: &ExcerptReasons<'_>,
+    requested: &ExcerptReasons<'_>,
     allowance: u64,
 ) -> Vec<LineRange> {
     let items = outline(path, text).unwrap_or_default();
     let mut shown = LineSelection::new(text, allowance);
     let mut headers = shown.outline(&items, allowance / OUTLINE_PART);
-    for (range, _) in places(&items, wanted, &shown.lines, allowance) {
+    for (range, _) in places(&items, requested, &shown.lines, allowance) {
         shown.take(range);
     }
     // What is left is for the rest of the outline.
@@ -76,9 +76,9 @@ pub(super) fn signatures(path: &RepoPath, text: &str, allowance: u64) -> Vec<Lin
         .into_iter()
         .filter(|item| !item.names.is_empty())
         .collect();
-    let mut shown = LineSelection::new(text, allowance);
-    shown.outline(&definitions, allowance);
-    shown.ranges()
+    let mut line_selection = LineSelection::new(text, allowance);
+    line_selection.outline(&definitions, allowance);
+    line_selection.ranges()
 }
 
 struct LineSelection {
@@ -174,7 +174,7 @@ impl LineSelection {
 /// The places worth showing, the best first: definitions around marks, or lines around them.
 fn places(
     items: &[OutlineItem],
-    wanted: &ExcerptReasons<'_>,
+    requested: &ExcerptReasons<'_>,
     lines: &[u64],
     allowance: u64,
 ) -> Vec<(LineRange, u64)> {
@@ -204,7 +204,7 @@ fn places(
     let mut points: BTreeMap<LineRange, BTreeMap<usize, u64>> = BTreeMap::new();
     let holders = {
         let mut holders: BTreeMap<usize, BTreeSet<LineRange>> = BTreeMap::new();
-        for mark in &wanted.marks {
+        for mark in &requested.marks {
             holders
                 .entry(mark.pattern)
                 .or_default()
@@ -212,7 +212,7 @@ fn places(
         }
         holders
     };
-    for mark in &wanted.marks {
+    for mark in &requested.marks {
         let spread = holders.get(&mark.pattern).map_or(1, BTreeSet::len) as u64;
         let worth = mark.points * 16 / (1 + u64::from(spread.ilog2())).pow(2);
         let best = points
@@ -226,7 +226,7 @@ fn places(
         .into_iter()
         .map(|(range, best)| (range, best.values().sum()))
         .collect();
-    for line in wanted
+    for line in requested
         .frames
         .into_iter()
         .flatten()
@@ -235,7 +235,7 @@ fn places(
         *points_by_range.entry(place(*line)).or_default() += 16 * FOR_FRAME;
     }
     for item in items {
-        if wanted
+        if requested
             .tests
             .is_some_and(|tests| item.names.iter().any(|name| tests.contains(name)))
         {
@@ -251,8 +251,12 @@ fn places(
 mod tests {
     use super::*;
 
-    fn shown(text: &str, wanted: &ExcerptReasons<'_>, allowance: u64) -> Vec<(u64, u64)> {
-        let ranges = lines_to_show(&"a.py".parse().unwrap(), text, wanted, allowance);
+    fn excerpt_ranges(
+        text: &str,
+        expected: &ExcerptReasons<'_>,
+        allowance: u64,
+    ) -> Vec<(u64, u64)> {
+        let ranges = lines_to_show(&"a.py".parse().unwrap(), text, expected, allowance);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         let bytes: usize = ranges
             .iter()
@@ -275,11 +279,11 @@ mod tests {
     fn definition_around_a_frame_and_outline_are_shown() {
         let text = large();
         let frames = BTreeSet::from([20]);
-        let wanted = ExcerptReasons {
+        let expected = ExcerptReasons {
             frames: Some(&frames),
             ..ExcerptReasons::default()
         };
-        let ranges = shown(&text, &wanted, 1200);
+        let ranges = excerpt_ranges(&text, &expected, 1200);
         assert_eq!(ranges[0], (1, 1));
         assert!(ranges.contains(&(14, 23)), "{ranges:?}");
         assert!(
@@ -316,11 +320,11 @@ mod tests {
             pattern: 1,
             points: 6,
         };
-        let wanted = ExcerptReasons {
+        let expected = ExcerptReasons {
             marks: common.chain([rare]).collect(),
             ..ExcerptReasons::default()
         };
-        let ranges = shown(&text, &wanted, 400);
+        let ranges = excerpt_ranges(&text, &expected, 400);
         assert!(
             ranges.iter().any(|(from, to)| *from <= 400 && 400 <= *to),
             "{ranges:?}"
@@ -330,11 +334,11 @@ mod tests {
     #[test]
     fn failing_test_is_shown_by_its_name() {
         let tests = BTreeSet::from(["f30".to_owned()]);
-        let wanted = ExcerptReasons {
+        let expected = ExcerptReasons {
             tests: Some(&tests),
             ..ExcerptReasons::default()
         };
-        let ranges = shown(&large(), &wanted, 600);
+        let ranges = excerpt_ranges(&large(), &expected, 600);
         assert!(
             ranges.iter().any(|(from, to)| *from == 333 && *to == 342),
             "{ranges:?}"
@@ -344,12 +348,12 @@ mod tests {
     #[test]
     fn text_without_lines_or_outline_is_no_harm() {
         let frames = BTreeSet::from([0, 1, u64::MAX]);
-        let wanted = ExcerptReasons {
+        let expected = ExcerptReasons {
             frames: Some(&frames),
             ..ExcerptReasons::default()
         };
-        assert!(shown("", &wanted, 10).is_empty());
-        assert_eq!(shown("def (\n", &wanted, 10), [(1, 1)]);
-        assert!(shown(&"x".repeat(5000), &wanted, 100).is_empty());
+        assert!(excerpt_ranges("", &expected, 10).is_empty());
+        assert_eq!(excerpt_ranges("def (\n", &expected, 10), [(1, 1)]);
+        assert!(excerpt_ranges(&"x".repeat(5000), &expected, 100).is_empty());
     }
 }

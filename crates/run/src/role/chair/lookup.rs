@@ -70,9 +70,14 @@ pub(crate) fn fitting_lines(
     if read.is_err() {
         return Vec::new();
     }
-    let wanted = ExcerptReasons {
+    let requested = ExcerptReasons {
         marks: goal.marks(&bytes, MAX_MARKS),
         ..ExcerptReasons::default()
     };
-    lines_to_show(path, &String::from_utf8_lossy(&bytes), &wanted, allowance)
+    lines_to_show(
+        path,
+        &String::from_utf8_lossy(&bytes),
+        &requested,
+        allowance,
+    )
 }

@@ -126,7 +126,7 @@ impl<'a> Packages<'a> {
         if own.as_ref().is_some_and(|own| !is_unambiguous_name(own)) {
             return None;
         }
-        let whole = self.home_of(path).and_then(|home| {
+        let full_path = self.home_of(path).and_then(|home| {
             let below = if home.is_empty() {
                 path.as_str()
             } else {
@@ -137,11 +137,11 @@ impl<'a> Packages<'a> {
                 .parse()
                 .ok()
         });
-        let places = whole
+        let places = full_path
             .filter(is_unambiguous_name)
             .into_iter()
             .chain(own.clone())
-            .map(SourcePattern::below);
+            .map(SourcePattern::in_directory);
         let count = |place: &SourcePattern| {
             self.tree
                 .paths
@@ -181,7 +181,7 @@ impl<'a> Packages<'a> {
         others
             .filter_map(|(at, _)| at.parse().ok())
             .filter(is_unambiguous_name)
-            .map(SourcePattern::below)
+            .map(SourcePattern::in_directory)
             .collect()
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn show_parts(top: &Path, goal: &Goal, pointers: &Pointers, ranking: 
 
 fn show_part(goal: &Goal, pointers: &Pointers, path: &RepoPath, text: &str, choice: &mut Choice) {
     let is_test = FileClass::from_path(path) == FileClass::Test;
-    let wanted = ExcerptReasons {
+    let requested = ExcerptReasons {
         marks: goal.marks(text.as_bytes(), MAX_MARKS),
         frames: pointers.lines.get(path),
         tests: is_test.then_some(&pointers.tests),
@@ -49,7 +49,7 @@ fn show_part(goal: &Goal, pointers: &Pointers, path: &RepoPath, text: &str, choi
         Vec::new()
     };
     let ranges = match outlined.is_empty() {
-        true => lines_to_show(path, text, &wanted, choice.allowance),
+        true => lines_to_show(path, text, &requested, choice.allowance),
         false => outlined,
     };
     if !ranges.is_empty() {

@@ -141,7 +141,7 @@ impl FileSurvey<'_> {
             .map(|reader| reader.read_prefix(&file.path, READ, text));
         match read {
             Some(Ok(size)) => RankedCandidate {
-                candidate: self.named(self.goal.look_at(
+                candidate: self.with_name(self.goal.look_at(
                     file.path.clone(),
                     class,
                     size,
@@ -192,13 +192,13 @@ impl FileSurvey<'_> {
             }
         });
         RankedCandidate {
-            candidate: self.named(self.goal.look_at(file.path.clone(), class, size, None)),
+            candidate: self.with_name(self.goal.look_at(file.path.clone(), class, size, None)),
             size,
             read_extent: seen,
         }
     }
 
-    fn named(&self, candidate: Candidate) -> Candidate {
+    fn with_name(&self, candidate: Candidate) -> Candidate {
         let path = candidate.path();
         if is_secret_file(path.as_str()) {
             candidate.withheld(SECRET)

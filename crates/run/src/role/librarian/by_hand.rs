@@ -28,9 +28,14 @@ pub(crate) fn parse_manual_pack(
 ) -> Result<ContextPack, Verdict> {
     let unreadable =
         |why: String| Verdict::new(vec![Finding::error(UNREADABLE, "the context pack", why)]);
-    let given = ContextPack::parse(unfenced(answer.as_str()).as_bytes())
+    let given_context_pack = ContextPack::parse(unfenced(answer.as_str()).as_bytes())
         .map_err(|error| unreadable(error.to_string()))?;
-    let is_shown = |path: &str| given.files.iter().any(|file| file.path == path);
+    let is_shown = |path: &str| {
+        given_context_pack
+            .files
+            .iter()
+            .any(|file| file.path == path)
+    };
     let (shown, left): (Vec<_>, Vec<_>) = request
         .needs
         .iter()
@@ -47,7 +52,7 @@ pub(crate) fn parse_manual_pack(
     )
     .map_err(|error| unreadable(error.to_string()))?;
     let mut verdict = Verdict::default();
-    for file in &given.files {
+    for file in &given_context_pack.files {
         let same = own
             .files
             .iter()
@@ -64,17 +69,15 @@ pub(crate) fn parse_manual_pack(
         verdict.push(Finding::error(DIFFERS, &file.path, hint));
     }
     for file in &own.files {
-        if !given
-            .files
-            .iter()
-            .any(|given| given.path == file.path && given.ranges == file.ranges)
-        {
+        if !given_context_pack.files.iter().any(|given_packed_file| {
+            given_packed_file.path == file.path && given_packed_file.ranges == file.ranges
+        }) {
             let hint = "This belongs into the pack: the documents that every pack begins with, and all lines of a file that is shown.";
             verdict.push(Finding::error(INCOMPLETE, &file.path, hint));
         }
     }
     for need in left {
-        match given
+        match given_context_pack
             .omitted
             .iter()
             .find(|omitted| omitted.path == need.path)
@@ -155,10 +158,10 @@ mod tests {
             path: "src/b.py".to_owned(),
             reason: OmittedReason::Irrelevant,
         });
-        let taken = read(&less).unwrap();
-        assert_eq!(taken.files, less.files);
+        let context_pack = read(&less).unwrap();
+        assert_eq!(context_pack.files, less.files);
         assert!(
-            taken
+            context_pack
                 .omitted
                 .iter()
                 .any(|omitted| omitted.path == "src/b.py")

@@ -71,10 +71,10 @@ impl LibrarianContext<'_> {
         // In a growing excerpt, lines already shown stay and cost nothing.
         let mut budget = left;
         let mut found = Vec::new();
-        for (at, wanted) in request.wanted.iter().enumerate() {
+        for (at, requested) in request.wanted.iter().enumerate() {
             let lines_left = request.wanted.len().saturating_sub(at).max(1) as u64;
             let share = left / lines_left;
-            let (line, added) = self.look_up(wanted, share);
+            let (line, added) = self.look_up(requested, share);
             for mut need in added {
                 left = left.saturating_sub(self.weight(&need).min(share));
                 if !needs.iter().any(|other| other.path == need.path) {
@@ -82,7 +82,7 @@ impl LibrarianContext<'_> {
                 }
                 needs.push(need);
             }
-            found.push((wanted.line(), line));
+            found.push((requested.line(), line));
         }
         let file_request = FileRequest {
             schema_version: RequestVersion::V1,
@@ -122,9 +122,9 @@ impl LibrarianContext<'_> {
     }
 
     /// Returns the files that a line requests, and their needs.
-    fn look_up(&self, wanted: &RequestItem, share: u64) -> (Found, Vec<Need>) {
-        let needs = match wanted {
-            RequestItem::File { path, lines } => match self.named(path, *lines) {
+    fn look_up(&self, requested: &RequestItem, share: u64) -> (Found, Vec<Need>) {
+        let needs = match requested {
+            RequestItem::File { path, lines } => match self.find_file(path, *lines) {
                 Ok((path, size, lines)) => vec![self.need(path, size, lines, share)],
                 Err(why) => return (Found::Nothing(why), Vec::new()),
             },
@@ -151,7 +151,7 @@ impl LibrarianContext<'_> {
     }
 
     /// Returns the tracked file of this name, or the only one whose path ends with it.
-    fn named(
+    fn find_file(
         &self,
         name: &str,
         lines: Option<LineRange>,
@@ -273,7 +273,11 @@ impl LibrarianContext<'_> {
 /// Adds the requested files to a pack; a partially shown file is replaced by its new excerpt.
 pub(crate) fn merge_packs(mut pack: ContextPack, more: ContextPack) -> ContextPack {
     for file in more.files {
-        match pack.files.iter_mut().find(|there| there.path == file.path) {
+        match pack
+            .files
+            .iter_mut()
+            .find(|current_packed_file| current_packed_file.path == file.path)
+        {
             Some(there) if is_whole(there) => {}
             Some(there) => *there = file,
             None => pack.files.push(file),

@@ -143,7 +143,7 @@ fn link_targets_are_checked_at_any_depth() {
         ("device", "/dev/zero"),
     ];
     let fixture = Room::new(&files, &links);
-    let wanted = [
+    let expected_value = [
         "fine",
         "a/b/fine-dir/a.rs",
         "out",
@@ -160,9 +160,9 @@ fn link_targets_are_checked_at_any_depth() {
         "sub/build/made",
         "a/b/fine-dir",
     ];
-    let pack = fixture.pack(&request(&wanted, 99, 9999));
+    let pack = fixture.pack(&request(&expected_value, 99, 9999));
     let mut expected = vec![("fine", "in"), ("a/b/fine-dir/a.rs", "in")];
-    expected.extend(wanted[2..14].iter().map(|path| (*path, "denied")));
+    expected.extend(expected_value[2..14].iter().map(|path| (*path, "denied")));
     expected.push(("a/b/fine-dir", "invalid_request"));
     assert_eq!(rows(&pack), expected);
     assert!(
@@ -185,8 +185,8 @@ fn special_files_are_refused_without_blocking() {
     rustix::fs::mknodat(rustix::fs::CWD, fixture.at("pipe"), fifo, mode, 0).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(fixture.at("socket")).unwrap();
     symlink("pipe", fixture.at("to-pipe")).unwrap();
-    let wanted = ["pipe", "socket", "to-pipe", "dir", "none", "dir/a/b"];
-    let pack = fixture.pack(&request(&wanted, 9, 99));
+    let expected = ["pipe", "socket", "to-pipe", "dir", "none", "dir/a/b"];
+    let pack = fixture.pack(&request(&expected, 9, 99));
     let not_a_file = "invalid_request";
     assert_eq!(
         rows(&pack),
@@ -247,17 +247,17 @@ fn huge_file_read_is_bounded() {
             .set_len(300 << 20)
             .unwrap();
     }
-    let mut wanted = request(&["huge"], 9, 1000);
-    let (pack, asked) = watched(&fixture.top(), &wanted, &mut |_| {});
+    let mut expected = request(&["huge"], 9, 1000);
+    let (pack, request_count) = watched(&fixture.top(), &expected, &mut |_| {});
     assert!(pack.files[0].truncated && pack.files[0].content.len() == 1000);
-    assert!(asked <= 4 * 1024, "{asked}");
+    assert!(request_count <= 4 * 1024, "{request_count}");
     let line_ranges = vec![LineRange { start: 1, end: 2 }];
-    wanted.needs = vec![Need {
+    expected.needs = vec![Need {
         path: "lines".to_owned(),
         mode: Mode::Snippets,
         line_ranges,
     }];
-    let (pack, asked) = watched(&fixture.top(), &wanted, &mut |_| {});
+    let (pack, asked) = watched(&fixture.top(), &expected, &mut |_| {});
     assert_eq!(pack.omitted[0].reason, OmittedReason::BudgetExceeded);
     assert!(asked <= 72 * 1024, "{asked}");
 }
@@ -289,8 +289,8 @@ fn file_swapped_before_read_stays_inside() {
             _ => {}
         }
     };
-    let wanted = request(&["link", "pipe", "shrunk", "gone", "grown"], 9, 100);
-    let (pack, asked) = watched(&fixture.top(), &wanted, &mut change);
+    let expected = request(&["link", "pipe", "shrunk", "gone", "grown"], 9, 100);
+    let (pack, request_count) = watched(&fixture.top(), &expected, &mut change);
     assert_eq!(
         rows(&pack),
         [
@@ -310,7 +310,7 @@ fn file_swapped_before_read_stays_inside() {
         (97, true)
     );
     assert!(
-        asked < 16 * 1024 && !pack.summary.contains("outside"),
+        request_count < 16 * 1024 && !pack.summary.contains("outside"),
         "{}",
         pack.summary
     );
@@ -332,7 +332,7 @@ fn another_checkout_gives_the_same_bytes() {
         ("latin", b"caf\xe9"),
         (".env", b"A=1"),
     ];
-    let wanted = request(
+    let expected = request(
         &[
             "src/a.rs",
             ".env",
@@ -347,9 +347,9 @@ fn another_checkout_gives_the_same_bytes() {
     );
     let links = [("link", "../outside")];
     let [one, other] = [Room::new(&files, &links), Room::new(&files, &links)];
-    let bytes = one.pack(&wanted).to_bytes().unwrap();
-    assert_eq!(bytes, other.pack(&wanted).to_bytes().unwrap());
-    assert_eq!(bytes, one.pack(&wanted).to_bytes().unwrap());
+    let bytes = one.pack(&expected).to_bytes().unwrap();
+    assert_eq!(bytes, other.pack(&expected).to_bytes().unwrap());
+    assert_eq!(bytes, one.pack(&expected).to_bytes().unwrap());
 }
 
 #[test]
@@ -357,13 +357,18 @@ fn request_text_is_scanned_for_secrets() {
     let fixture = Room::new(&[("a", b"x")], &[]);
     let token = crucible_testkit::made_up_token();
     for (place, expected) in ["the goal", "the reason", "path 2"].into_iter().enumerate() {
-        let mut wanted = request(&["a"], 9, 99);
+        let mut expected_value = request(&["a"], 9, 99);
         match place {
-            0 => wanted.goal = format!("use {token}"),
-            1 => wanted.reason = format!("has {token}"),
-            _ => wanted = request(&["a", &format!("a/{token}")], 9, 99),
+            0 => expected_value.goal = format!("use {token}"),
+            1 => expected_value.reason = format!("has {token}"),
+            _ => expected_value = request(&["a", &format!("a/{token}")], 9, 99),
         }
-        let refused = pack_context(&fixture.top(), "repo", &ContextSettings::default(), &wanted);
+        let refused = pack_context(
+            &fixture.top(),
+            "repo",
+            &ContextSettings::default(),
+            &expected_value,
+        );
         let error = refused.unwrap_err();
         assert!(
             matches!(&error, RunError::SecretInRequest { place, .. } if place == expected),
@@ -386,10 +391,14 @@ fn mandatory_documents_have_reserved_budget() {
         mandatory: vec!["extra.md".parse().unwrap(), "none.md".parse().unwrap()],
         ..ContextSettings::default()
     };
-    let kept = mandatory_size(&fixture.top(), &settings);
-    let paths: Vec<&str> = kept.paths.iter().map(RepoPath::as_str).collect();
+    let stored_mandatory_size = mandatory_size(&fixture.top(), &settings);
+    let paths: Vec<&str> = stored_mandatory_size
+        .paths
+        .iter()
+        .map(RepoPath::as_str)
+        .collect();
     assert_eq!(
-        (paths, kept.bytes),
+        (paths, stored_mandatory_size.bytes),
         (vec!["extra.md", "AGENTS.md", "PATCH_README.md"], 13)
     );
 }

@@ -340,8 +340,8 @@ mod properties {
                 prop_assert!(!draft.body.contains('\r') && !draft.body.chars().any(|c| c != '\n' && c != '\t' && is_hidden(c)));
                 prop_assert_eq!(scan(&draft.body).1, Fences::Closed);
                 prop_assert!(!draft.body.starts_with('\n') && !draft.body.ends_with('\n'));
-                let again = opened(&format!("# Design: x\n\n{}", draft.body));
-                if let Ok(again) = again {
+                let second_draft = opened(&format!("# Design: x\n\n{}", draft.body));
+                if let Ok(again) = second_draft {
                     prop_assert_eq!(again.body, draft.body);
                 }
             }

@@ -77,11 +77,12 @@ fn an_id_cannot_move_to_another_requirement() {
         "### R-001: Two\n\nOther words.\n\n- check\n\n### R-002: One\n\nOthers still.\n\n- check\n"
             .to_owned(),
     ] {
-        let told = codes(Some(BEFORE), &answer);
+        let messages = codes(Some(BEFORE), &answer);
         assert!(
-            told.iter()
-                .any(|told| told == "spec-answer-double-id R-001 is now what R-002 was: Two"),
-            "{told:?}"
+            messages
+                .iter()
+                .any(|message| message == "spec-answer-double-id R-001 is now what R-002 was: Two"),
+            "{messages:?}"
         );
     }
 }
@@ -95,12 +96,11 @@ fn requirement_text_cannot_move_to_another_id() {
         "### R-001: Export\n\nAn export has at most 1000 rows!\n\n- The menu has an entry.\n",
         "### R-001: Export\n\nExports are bounded.\n\n* It says why\n* A longer one is refused\n",
     ] {
-        let told = codes(Some(three), answer);
+        let messages = codes(Some(three), answer);
         assert!(
-            told.iter().any(
-                |told| told.starts_with("spec-answer-double-id R-001 says now what R-002 says")
-            ),
-            "{told:?}"
+            messages.iter().any(|message| message
+                .starts_with("spec-answer-double-id R-001 says now what R-002 says")),
+            "{messages:?}"
         );
     }
     // A requirement that takes another's checks but keeps its statement is unchanged.
@@ -120,7 +120,7 @@ fn requirement_text_cannot_move_to_another_id() {
     assert_eq!(
         warnings
             .iter()
-            .map(|told| told.kind.as_str())
+            .map(|receipt_warning| receipt_warning.kind.as_str())
             .collect::<Vec<_>>(),
         ["spec_id_reused"]
     );
@@ -140,11 +140,12 @@ fn malformed_requirement_is_never_absorbed_by_previous_one() {
     ] {
         let answer = format!("### R-001: One\n\nOther text.\n\n- a\n\n{hidden}\n");
         for before in [None, Some(BEFORE)] {
-            let told = codes(before, &answer);
+            let messages = codes(before, &answer);
             assert!(
-                told.iter()
-                    .any(|told| told.starts_with("spec-answer-line-form")),
-                "{hidden:?}: {told:?}"
+                messages
+                    .iter()
+                    .any(|message| message.starts_with("spec-answer-line-form")),
+                "{hidden:?}: {messages:?}"
             );
         }
         let first = format!("# Requirements: x\n\n{hidden}\n\n### R-001: One\n\nText.\n\n- a\n");
@@ -153,14 +154,14 @@ fn malformed_requirement_is_never_absorbed_by_previous_one() {
             "{hidden:?}"
         );
     }
-    for fine in [
+    for valid_text in [
         "R-001: the same id again.",
         "This goes with\nR-002 and more.",
         "- R-002 holds still.",
         "```\nR-002: x\n```",
     ] {
-        let answer = format!("### R-001: One\n\nOther text.\n\n- a\n\n{fine}\n");
-        assert!(merged(Some(BEFORE), &answer).is_ok(), "{fine:?}");
+        let answer = format!("### R-001: One\n\nOther text.\n\n- a\n\n{valid_text}\n");
+        assert!(merged(Some(BEFORE), &answer).is_ok(), "{valid_text:?}");
     }
     // Text that a person wrote may contain repetitions.
     let by_hand = "# Requirements: x\n\n### R-001: One\n\nText.\n\n- a\n\nR-004: D holds.\n";
@@ -225,14 +226,15 @@ fn id_in_other_spelling_matches_or_is_refused() {
         "1",
         "2.1",
     ] {
-        let told = codes(
+        let messages = codes(
             Some(BEFORE),
             &format!("### {id}: One more\n\nOther words.\n\n- check\n"),
         );
         assert!(
-            told.iter()
-                .any(|told| told.starts_with("spec-answer-line-form")),
-            "{id}: {told:?}"
+            messages
+                .iter()
+                .any(|message| message.starts_with("spec-answer-line-form")),
+            "{id}: {messages:?}"
         );
     }
     let (text, _) = merged(Some(BEFORE), "REMOVED: R‑002\n").unwrap();
@@ -247,11 +249,12 @@ fn requirements_without_content_are_refused() {
         "### R-001: Export\n\nI cannot help with that.\n\n- I cannot help with that.\n",
         "### R-001: Lorem ipsum dolor\n\nLorem ipsum dolor sit amet.\n\n- ...\n",
     ] {
-        let told = codes(None, answer);
+        let messages = codes(None, answer);
         assert!(
-            told.iter()
-                .all(|told| told.starts_with("spec-answer-incomplete")),
-            "{told:?}"
+            messages
+                .iter()
+                .all(|message| message.starts_with("spec-answer-incomplete")),
+            "{messages:?}"
         );
     }
 }
@@ -462,7 +465,7 @@ fn repeated_check_is_written_once() {
 
 #[test]
 fn removal_ignores_ids_in_reason() {
-    for (line, gone) in [
+    for (line, missing) in [
         ("REMOVED: R-002 (merged into R-001)", "R-002"),
         ("REMOVED: R-002 because R-001 says it", "R-002"),
         ("REMOVED: R-002: R-001 says it", "R-002"),
@@ -485,7 +488,7 @@ fn removal_ignores_ids_in_reason() {
         let document = Requirements::of_artifact(&text);
         let left: Vec<u32> = [1, 2, 4]
             .into_iter()
-            .filter(|id| !named(gone, 'R').contains(id))
+            .filter(|id| !parse_ids(missing, 'R').contains(id))
             .collect();
         assert_eq!(
             document.ids().into_iter().collect::<Vec<_>>(),
@@ -613,8 +616,8 @@ mod properties {
             if let Ok((document, _)) = merge(earlier.as_ref(), draft, "x", 0) {
                 prop_assert_eq!(document.ids().len(), document.blocks.len());
                 prop_assert!(document.ids().is_disjoint(&document.retired));
-                let again = Requirements::of_artifact(&document.render());
-                prop_assert_eq!(again.ids(), document.ids());
+                let second_requirements = Requirements::of_artifact(&document.render());
+                prop_assert_eq!(second_requirements.ids(), document.ids());
                 if let Some(earlier) = earlier {
                     for id in document.ids() {
                         prop_assert!(earlier.block(id).is_some() || id > earlier.highest());

@@ -39,10 +39,10 @@ fn tidy_up(fixture: &Fixture) {
 fn codes_and_levels(applied: &AppliedFixup) -> Vec<(&str, bool)> {
     let findings = applied.verdict.findings().iter();
     findings
-        .map(|told| {
+        .map(|finding| {
             (
-                told.subject.as_str(),
-                told.hint.contains("it was changed after"),
+                finding.subject.as_str(),
+                finding.hint.contains("it was changed after"),
             )
         })
         .collect()

@@ -12,22 +12,22 @@ fn proposed(
     choice: &FixupChoice,
 ) -> Result<Vec<(String, String, String)>, Verdict> {
     let paths: Vec<&str> = changes.iter().map(|(path, _)| *path).collect();
-    let shown = fixture.read(&paths);
+    let files = fixture.read(&paths);
     let fixup = propose_fixup(
         &whole(changes),
         EditFormat::WholeFile,
-        &shown,
+        &files,
         &choice.policy,
     )?;
-    let placed = place_fixup(&fixture.project(), fixup.clone(), &shown, choice)?;
+    let placed = place_fixup(&fixture.project(), fixup.clone(), &files, choice)?;
     assert_eq!((placed.diff, placed.files), (fixup.diff, fixup.files));
     let told = placed.verdict.findings().iter();
     Ok(told
-        .map(|told| {
+        .map(|finding| {
             (
-                told.code.to_string(),
-                told.subject.clone(),
-                told.hint.clone(),
+                finding.code.to_string(),
+                finding.subject.clone(),
+                finding.hint.clone(),
             )
         })
         .collect())
@@ -128,7 +128,7 @@ fn git_controlled_files_need_naming() {
     ]);
     symlink("../gitconf", fixture.root().join("src/conf")).unwrap();
     let root = fixture.root();
-    let guarded = GuardedPlaces::below(
+    let guarded = GuardedPlaces::in_root(
         &root,
         ["gitconf", "bare/repo"]
             .map(|place| root.join(place))
@@ -147,11 +147,11 @@ fn git_controlled_files_need_naming() {
         let changes = [("src/a.rs", "b\n"), (path, "b\n")];
         let verdict = proposed(&fixture, &changes, &choosing(&[])).unwrap_err();
         assert_eq!(codes(&verdict), ["fixup-guarded-place"], "{path}");
-        let told = &verdict.findings()[0];
-        assert_eq!(told.subject, place);
+        let finding = &verdict.findings()[0];
+        assert_eq!(finding.subject, place);
         assert!(
-            told.hint.contains("decides what git runs") && told.hint.contains("--allow-path"),
-            "{told:?}"
+            finding.hint.contains("decides what git runs") && finding.hint.contains("--allow-path"),
+            "{finding:?}"
         );
         proposed(&fixture, &changes, &choosing(&[place])).unwrap();
         // A fixup that was proposed before the location was guarded.
@@ -212,7 +212,7 @@ fn unused_code_block_is_refused() {
             unclear
         );
     }
-    for fine in [
+    for valid_text in [
         first.to_owned(),
         format!("{first}Then run this:\n```sh\ncargo test\n```\n"),
         format!("{first}It prints:\n```text\nok\n```\n"),
@@ -221,7 +221,11 @@ fn unused_code_block_is_refused() {
         format!("{first}FILE: README.md\n````markdown\nRun:\n```sh\nx\n```\n````\n"),
         "FILE: README.md\n```markdown\nRun:\n```sh\nx\n```\n```\n".to_owned(),
     ] {
-        assert!(tried(&fine).is_ok(), "{fine}: {:?}", tried(&fine));
+        assert!(
+            tried(&valid_text).is_ok(),
+            "{valid_text}: {:?}",
+            tried(&valid_text)
+        );
     }
 }
 
@@ -242,7 +246,7 @@ fn unusable_allow_path_is_explained() {
         ("src", "name each file"),
     ] {
         assert!(
-            told(path).is_some_and(|said| said.contains(why)),
+            told(path).is_some_and(|message| message.contains(why)),
             "{path}: {:?}",
             told(path)
         );

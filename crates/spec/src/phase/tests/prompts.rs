@@ -575,18 +575,18 @@ fn the_question_after_a_refused_answer() {
 #[test]
 fn fixup_is_requested_in_the_backends_format() {
     let mut case = prepared(PhaseId::Fixup);
-    let whole = case.question(None);
-    let mut shown = String::new();
+    let full_text = case.question(None);
+    let mut text = String::new();
     for format in [EditFormat::SearchReplace, EditFormat::UnifiedDiff] {
         case.format = format;
         let question = case.question(None);
         let own = question
             .lines()
-            .filter(|line| !whole.lines().any(|other| other == *line));
-        shown.push_str(&own.collect::<Vec<_>>().join("\n"));
-        shown.push('\n');
+            .filter(|line| !full_text.lines().any(|other| other == *line));
+        text.push_str(&own.collect::<Vec<_>>().join("\n"));
+        text.push('\n');
     }
-    assert_snapshot!(shown, @r##"
+    assert_snapshot!(text, @r##"
     - For each place that you change, write a line `FILE: ` with the file's path and below it one block. What is searched is copied from the file line by line and stands in it once. The form:
     <<<<<<< SEARCH
     lines of the file

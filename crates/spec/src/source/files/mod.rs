@@ -248,10 +248,10 @@ impl Picker<'_> {
             MAX_FILES,
             &mut self.selection.passed_over,
         )?;
-        let mut shown = false;
+        let mut is_visible = false;
         for path in paths {
             if self.seen.contains(&path) {
-                shown = true;
+                is_visible = true;
                 continue;
             }
             match self.project.read(&path, self.room.max_bytes) {
@@ -259,11 +259,11 @@ impl Picker<'_> {
                     self.pass_over(&path, OmissionReason::Empty)
                 }
                 Found::Text(text) => {
-                    shown = true;
+                    is_visible = true;
                     self.show(EntryKind::Named, &path, text);
                 }
                 Found::Larger(bytes) => {
-                    shown = true;
+                    is_visible = true;
                     let lines = self.project.lines(&path);
                     self.selection.unread.push(PacketRow {
                         lines,
@@ -275,7 +275,7 @@ impl Picker<'_> {
             }
             self.seen.insert(path);
         }
-        if shown {
+        if is_visible {
             return Ok(());
         }
         Err(matches_nothing(pattern))
@@ -320,7 +320,7 @@ impl Picker<'_> {
 
     fn show(&mut self, kind: EntryKind, path: &RepoPath, text: String) {
         let entry = entry(kind, path, text);
-        self.room = self.room.beside(std::slice::from_ref(&entry));
+        self.room = self.room.subtract_entries(std::slice::from_ref(&entry));
         self.selection.entries.push(entry);
     }
 

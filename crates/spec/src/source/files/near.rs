@@ -40,7 +40,7 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     } else {
         (near, "has")
     };
-    let shown: Vec<String> = listed_names
+    let lines: Vec<String> = listed_names
         .iter()
         .map(|name| short_line(name, 60))
         .collect();
@@ -49,7 +49,7 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     } else {
         format!("{}/", short_line(&directory, 100))
     };
-    if shown.is_empty() {
+    if lines.is_empty() {
         return format!(
             "there is no such file, and {whose} is empty; name an existing file, relative to the project's directory"
         );
@@ -61,6 +61,6 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     };
     format!(
         "there is no such file; {whose} {how} {}{more}; name an existing file, relative to the project's directory",
-        shown.join(", ")
+        lines.join(", ")
     )
 }

@@ -48,11 +48,11 @@ impl Pattern {
         }
         let plain = shortest(text);
         if plain.is_empty() && !text.is_empty() {
-            return Ok(Self::Glob(Glob::below(None)?));
+            return Ok(Self::Glob(Glob::in_directory(None)?));
         }
         match plain.parse::<RepoPath>() {
             Ok(path) if project.root().join(&path).is_dir() => {
-                return Ok(Self::Glob(Glob::below(Some(path))?));
+                return Ok(Self::Glob(Glob::in_directory(Some(path))?));
             }
             Ok(path)
                 if !has_meta(plain) || project.root().join(&path).symlink_metadata().is_ok() =>
@@ -86,7 +86,7 @@ impl Pattern {
 
 impl Glob {
     /// A glob for the whole content of a directory.
-    fn below(base: Option<RepoPath>) -> Result<Self, SpecError> {
+    fn in_directory(base: Option<RepoPath>) -> Result<Self, SpecError> {
         let text = base.as_ref().map_or_else(
             || "**".to_owned(),
             |base| format!("{}/**", globset::escape(base.as_str())),
@@ -244,7 +244,7 @@ impl Excludes {
         let read = |text: &String| {
             let plain = shortest(text);
             // Deliberately broad: an excluded name is excluded at any depth.
-            let whole = if plain.contains('/') {
+            let full_text = if plain.contains('/') {
                 plain.to_owned()
             } else {
                 format!("**/{plain}")
@@ -252,7 +252,7 @@ impl Excludes {
             if plain.is_empty() || text.len() > MAX_LEN {
                 return Err(refused(text, "it names nothing to exclude"));
             }
-            Ok((text.clone(), compile(text, &whole)?))
+            Ok((text.clone(), compile(text, &full_text)?))
         };
         patterns
             .iter()

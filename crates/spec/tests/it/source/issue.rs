@@ -160,16 +160,16 @@ async fn non_issue_reference_is_refused() {
         ),
         "{missing}"
     );
-    let odd = refusal("acme/shop#17", 1000).await;
+    let unusual_spec_error = refusal("acme/shop#17", 1000).await;
     assert!(
         matches!(
-            odd,
+            unusual_spec_error,
             SpecError::GitHub {
                 error: GhError::Unreadable { .. },
                 ..
             }
         ),
-        "{odd}"
+        "{unusual_spec_error}"
     );
     let before = fake.requests().len();
     let elsewhere = refusal("https://git.example.com/acme/shop/issues/12", 1000)
@@ -282,11 +282,11 @@ fn a_text_that_names_no_issue_is_refused() {
     ] {
         let error = bad.parse::<IssueRef>().unwrap_err();
         // For a nearly valid address, the specific fault is reported.
-        let says = match bad {
+        let message = match bad {
             "http://github.com/a/b/issues/1" => "write https:// instead of",
             "https://github.com/a/b/pull/1" => "pull request",
             _ => "OWNER/REPO#123",
         };
-        assert!(error.to_string().contains(says), "{bad}: {error}");
+        assert!(error.to_string().contains(message), "{bad}: {error}");
     }
 }

@@ -137,12 +137,12 @@ fn unfinished_promotion_is_reported_as_such() {
         let fixture = fixture();
         let second = two_promotions(&fixture);
         as_if_killed(&fixture, &second, moved, receipt_moved);
-        let told = if knows {
+        let spec_state = if knows {
             fixture.state()
         } else {
             fixture.store.state(None).unwrap()
         };
-        let kinds: Vec<_> = told
+        let kinds: Vec<_> = spec_state
             .problems
             .iter()
             .map(|problem| (problem.file.clone(), problem.kind.clone()))
@@ -386,11 +386,11 @@ fn ledger_on_full_disk_leaves_no_promotion() {
 fn read_only_disk_is_error_but_stays_readable() {
     if let Some(home) = home_of_child() {
         let fixture = desk_at(&home);
-        let said = fixture
+        let message = fixture
             .try_run(PhaseId::Design, PhaseStatus::Success, "x")
             .unwrap_err()
             .to_string();
-        assert!(said.contains("Read-only"), "{said}");
+        assert!(message.contains("Read-only"), "{message}");
         assert_eq!(fixture.store.state(None).unwrap().receipts, 2);
         return;
     }

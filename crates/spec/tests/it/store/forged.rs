@@ -38,19 +38,19 @@ fn forge(
     sequence: u64,
     change: impl FnOnce(&mut SpecReceipt),
 ) -> SpecReceipt {
-    let mut made = copied.clone();
+    let mut spec_receipt = copied.clone();
     let phase = copied.phases[0].phase_id.parse().unwrap();
-    made.receipt_id = ReceiptId::new(phase, now(), sequence).to_string();
-    made.sequence = sequence;
-    change(&mut made);
-    made.digest = None;
-    made.digest = Some(Digest::of_canonical(&made).unwrap());
+    spec_receipt.receipt_id = ReceiptId::new(phase, now(), sequence).to_string();
+    spec_receipt.sequence = sequence;
+    change(&mut spec_receipt);
+    spec_receipt.digest = None;
+    spec_receipt.digest = Some(Digest::of_canonical(&spec_receipt).unwrap());
     std::fs::write(
-        fixture.path("receipts").join(name(&made)),
-        serde_json::to_string(&made).unwrap(),
+        fixture.path("receipts").join(name(&spec_receipt)),
+        serde_json::to_string(&spec_receipt).unwrap(),
     )
     .unwrap();
-    made
+    spec_receipt
 }
 
 #[test]
@@ -63,9 +63,9 @@ fn forged_success_in_old_place_is_detected() {
     let replaced = fixture.success(PhaseId::Design);
     fixture.success(PhaseId::Design);
     fixture.success(PhaseId::Design);
-    let forged = forge(&fixture, &tasks, 5, |made| {
-        (made.previous, made.last_real) = (link(&failed), link(&failed));
-        made.last_success = link(&tasks);
+    let forged = forge(&fixture, &tasks, 5, |spec_receipt| {
+        (spec_receipt.previous, spec_receipt.last_real) = (link(&failed), link(&failed));
+        spec_receipt.last_success = link(&tasks);
     });
     remove(&fixture, &replaced);
     let told = kinds(&fixture.state());
@@ -96,7 +96,9 @@ fn forged_success_in_old_place_is_detected() {
 fn foreign_receipt_stays_reported_after_recording() {
     let fixture = fixture();
     let first = fixture.success(PhaseId::Requirements);
-    let pulled = forge(&fixture, &first, 2, |made| made.previous = link(&first));
+    let pulled = forge(&fixture, &first, 2, |spec_receipt| {
+        spec_receipt.previous = link(&first)
+    });
     assert_eq!(fixture.state().not_from_here, [name(&pulled)]);
     let design = fixture.success(PhaseId::Design);
     fixture.success(PhaseId::Tasks);
@@ -125,9 +127,9 @@ fn with_a_strangers_staging() -> (Fixture, SpecReceipt) {
     let elsewhere = desk_at(&here.home.join("elsewhere"));
     elsewhere.success(PhaseId::Design);
     let lock = elsewhere.lock();
-    let made = draft(PhaseId::Design, PhaseStatus::Success, 2);
+    let spec_receipt = draft(PhaseId::Design, PhaseStatus::Success, 2);
     let promoted = lock.promote(
-        made,
+        spec_receipt,
         vec![document(PhaseId::Design, "forged")],
         &mut elsewhere.ledger(),
     );
@@ -291,8 +293,8 @@ fn reverted_fixup_is_reported_undone() {
     ];
     std::fs::write(fixture.home.join("outside.rs"), "old").unwrap();
     let promote = |stage, place| {
-        let mut made = draft(PhaseId::Fixup, PhaseStatus::Success, place);
-        made.phases[0].fixups = Some(FixupReceipt {
+        let mut spec_receipt = draft(PhaseId::Fixup, PhaseStatus::Success, place);
+        spec_receipt.phases[0].fixups = Some(FixupReceipt {
             stage,
             patch: None,
             files: files.clone(),
@@ -300,7 +302,7 @@ fn reverted_fixup_is_reported_undone() {
         fixture
             .lock()
             .promote(
-                made,
+                spec_receipt,
                 vec![document(PhaseId::Fixup, "x")],
                 &mut fixture.ledger(),
             )

@@ -30,11 +30,11 @@ fn assert_untouched(outside: &Path) {
 }
 
 fn pipe(path: &Path) {
-    let made = std::process::Command::new("mkfifo")
+    let exit_status = std::process::Command::new("mkfifo")
         .arg(path)
         .status()
         .unwrap();
-    assert!(made.success());
+    assert!(exit_status.success());
 }
 
 #[test]

@@ -213,14 +213,18 @@ fn make_up(
     sequence: u64,
     change: impl FnOnce(&mut SpecReceipt),
 ) -> String {
-    let mut made = copied.clone();
-    made.receipt_id = crucible_spec::ReceiptId::new(phase, now(), sequence).to_string();
-    made.sequence = sequence;
-    change(&mut made);
-    made.digest = None;
-    made.digest = Some(Digest::of_canonical(&made).unwrap());
-    std::fs::write(file(fixture, &made), serde_json::to_string(&made).unwrap()).unwrap();
-    format!("{}.json", made.receipt_id)
+    let mut spec_receipt = copied.clone();
+    spec_receipt.receipt_id = crucible_spec::ReceiptId::new(phase, now(), sequence).to_string();
+    spec_receipt.sequence = sequence;
+    change(&mut spec_receipt);
+    spec_receipt.digest = None;
+    spec_receipt.digest = Some(Digest::of_canonical(&spec_receipt).unwrap());
+    std::fs::write(
+        file(fixture, &spec_receipt),
+        serde_json::to_string(&spec_receipt).unwrap(),
+    )
+    .unwrap();
+    format!("{}.json", spec_receipt.receipt_id)
 }
 
 #[test]
@@ -229,8 +233,8 @@ fn forged_receipt_without_predecessor_breaks_chain() {
     fixture.success(PhaseId::Design);
     let tasks = fixture.success(PhaseId::Tasks);
     fixture.run(PhaseId::Tasks, PhaseStatus::Failed, "");
-    let name = make_up(&fixture, &tasks, PhaseId::Tasks, 4, |made| {
-        made.previous = None
+    let name = make_up(&fixture, &tasks, PhaseId::Tasks, 4, |spec_receipt| {
+        spec_receipt.previous = None
     });
     let problems = fixture.store.state(None).unwrap().problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
@@ -253,8 +257,8 @@ fn receipt_newer_than_ledger_is_only_reported() {
         receipt_id: first.receipt_id.clone(),
         digest: first.digest.unwrap(),
     };
-    let name = make_up(&fixture, &first, PhaseId::Design, 2, |made| {
-        made.previous = Some(link)
+    let name = make_up(&fixture, &first, PhaseId::Design, 2, |spec_receipt| {
+        spec_receipt.previous = Some(link)
     });
     let state = fixture.state();
     assert_eq!(

@@ -90,7 +90,7 @@ fn process_with_lost_lock_changes_nothing() {
 fn forced_locks_keep_one_receipt_chain() {
     let fixture = fixture();
     drop(fixture.ledger());
-    let kept: usize = std::thread::scope(|scope| {
+    let stored_count: usize = std::thread::scope(|scope| {
         let work = |number: u32| {
             let fixture = &fixture;
             move || {
@@ -133,10 +133,13 @@ fn forced_locks_keep_one_receipt_chain() {
             .map(|thread| thread.join().unwrap())
             .sum()
     });
-    assert!(kept > 0, "who took the lock last is not disturbed any more");
+    assert!(
+        stored_count > 0,
+        "who took the lock last is not disturbed any more"
+    );
     let state = fixture.state();
     assert_eq!(state.problems, []);
-    assert_eq!(state.receipts, kept as u64);
-    assert_eq!(fixture.store.history(None).unwrap().0.len(), kept);
+    assert_eq!(state.receipts, stored_count as u64);
+    assert_eq!(fixture.store.history(None).unwrap().0.len(), stored_count);
     assert!(fixture.ledger().verify(&[]).unwrap().passes());
 }

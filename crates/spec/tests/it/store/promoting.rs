@@ -226,7 +226,7 @@ fn every_receipt_fits_its_published_schema() {
             validator.iter_errors(&value).next().map(|e| e.to_string())
         );
     }
-    let whole = value(&fixture, "tasks-20260131-093000-0003");
+    let full_json = value(&fixture, "tasks-20260131-093000-0003");
     for (field, wrong) in [
         ("receipt_id", Value::Null),
         ("digest", Value::from("x")),
@@ -239,7 +239,7 @@ fn every_receipt_fits_its_published_schema() {
         ("clock", Value::from("broken")),
         ("previous", serde_json::json!({"receipt_id": "x"})),
     ] {
-        let mut bad = whole.clone();
+        let mut bad = full_json.clone();
         bad[field] = wrong;
         assert!(!validator.is_valid(&bad), "{field}");
     }

@@ -43,8 +43,8 @@ fn only_needed_receipts_of_thousand_are_read() {
             PhaseId::Review,
             404 + round * 200..=404 + round * 200 + 198,
         );
-        let again = fixture.lock();
-        let sequence = again.next_sequence().unwrap();
+        let second_spec_lock = fixture.lock();
+        let sequence = second_spec_lock.next_sequence().unwrap();
         let mut receipt = draft(PhaseId::Review, PhaseStatus::DryRun, sequence);
         receipt.last_real.clone_from(&dry.last_real);
         receipt.last_success.clone_from(&dry.last_success);
@@ -94,9 +94,9 @@ fn dry_run_neither_counts_nor_hides_results() {
         (Some(&dry), Some(&success))
     );
     // A receipt marked as a dry run that records a real one is neither a dry run nor a success.
-    let failed: fn(&mut SpecReceipt) = |made| {
-        made.phases[0].status = PhaseStatus::Failed;
-        (made.exit_code, made.phases[0].attempts) = (Some(3), 2);
+    let failed: fn(&mut SpecReceipt) = |spec_receipt| {
+        spec_receipt.phases[0].status = PhaseStatus::Failed;
+        (spec_receipt.exit_code, spec_receipt.phases[0].attempts) = (Some(3), 2);
     };
     let lies: [fn(&mut SpecReceipt); 5] = [
         failed,
@@ -342,9 +342,9 @@ fn lost_receipt_matters_until_phases_rerun() {
         let fixture = fixture();
         fixture.success(Requirements);
         fixture.success(Design);
-        let gone = fixture.run(Design, lost, "again");
+        let missing_spec_receipt = fixture.run(Design, lost, "again");
         fixture.success(Tasks);
-        std::fs::remove_file(fixture.path(&file(&gone))).unwrap();
+        std::fs::remove_file(fixture.path(&file(&missing_spec_receipt))).unwrap();
         let gap = |older: &[PhaseId]| {
             (
                 "0003",
@@ -355,10 +355,10 @@ fn lost_receipt_matters_until_phases_rerun() {
         };
         // Without the ledger, as in CI; the next receipt also shows which one it was.
         let state = || fixture.store.state(None).unwrap();
-        let told = state();
-        let file = format!("{}.json", gone.receipt_id);
+        let spec_state = state();
+        let file = format!("{}.json", missing_spec_receipt.receipt_id);
         assert_eq!(
-            kinds(&told),
+            kinds(&spec_state),
             [
                 (file.as_str(), ReceiptProblemKind::ChainBroken),
                 gap(&[Requirements, Design])
@@ -392,12 +392,12 @@ fn replaced_receipt_is_reported_while_relevant() {
     let mut review = draft(PhaseId::Review, PhaseStatus::Success, 2);
     review.previous = failed.previous.clone();
     let forged = format!("{}.json", write_sealed(&fixture, review).receipt_id);
-    let gone = format!("{}.json", failed.receipt_id);
-    let told = fixture.store.state(None).unwrap();
+    let missing = format!("{}.json", failed.receipt_id);
+    let spec_state = fixture.store.state(None).unwrap();
     let broken = |file| (file, ReceiptProblemKind::ChainBroken);
     assert_eq!(
-        kinds(&told),
-        [broken(forged.as_str()), broken(gone.as_str())]
+        kinds(&spec_state),
+        [broken(forged.as_str()), broken(missing.as_str())]
     );
 }
 
@@ -406,11 +406,11 @@ fn repeated_sequence_matters_until_phases_rerun() {
     use PhaseId::{Design, Requirements};
     let fixture = fixture();
     fixture.success(Requirements);
-    let here = fixture.success(Design);
-    let mut there = draft(Requirements, PhaseStatus::Success, 2);
-    there.receipt_id = "requirements-20260131-100000-0002".to_owned();
-    there.previous = here.previous.clone();
-    let there = write_sealed(&fixture, there);
+    let spec_receipt = fixture.success(Design);
+    let mut current_spec_receipt = draft(Requirements, PhaseStatus::Success, 2);
+    current_spec_receipt.receipt_id = "requirements-20260131-100000-0002".to_owned();
+    current_spec_receipt.previous = spec_receipt.previous.clone();
+    let there = write_sealed(&fixture, current_spec_receipt);
     let taken = |one: &SpecReceipt, other: &SpecReceipt| {
         let other = format!("{}.json", other.receipt_id);
         (
@@ -424,9 +424,12 @@ fn repeated_sequence_matters_until_phases_rerun() {
             .map(|(file, kind)| (file.to_owned(), kind))
             .collect()
     };
-    assert_eq!(messages(), [taken(&there, &here), taken(&here, &there)]);
+    assert_eq!(
+        messages(),
+        [taken(&there, &spec_receipt), taken(&spec_receipt, &there)]
+    );
     fixture.success(Requirements);
-    assert_eq!(messages(), [taken(&here, &there)]);
+    assert_eq!(messages(), [taken(&spec_receipt, &there)]);
     let newest = fixture.success(Design);
     assert_eq!(messages(), []);
     assert_eq!(fixture.state().problems, []);

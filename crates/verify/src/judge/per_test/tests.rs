@@ -606,13 +606,13 @@ fn change_in_untested_language_is_refused() {
         ..lint
     };
     let tests = run("+a +b");
-    let aside = GateBefore {
+    let backup_gate_before = GateBefore {
         set_aside: Some("uv".to_owned()),
         ..before(&lint)
     };
     let aside = GateBefore {
         id: "lint".into(),
-        ..aside
+        ..backup_gate_before
     };
     let gates = [before(&tests), aside];
     let judge = |command: &str, changed: &str| {
@@ -781,11 +781,11 @@ fn failing_sibling_tests_of_fixed_test_refuse_change() {
     };
     let related = || Some("verify-related-test-fails".to_owned());
     let half = "+r/parses_all -r/prints -r/loads -r/network +r/adds";
-    let whole = "+r/parses_all +r/prints -r/loads -r/network +r/adds";
+    let full_text = "+r/parses_all +r/prints -r/loads -r/network +r/adds";
     let nothing = "-r/parses_all -r/prints -r/loads -r/network +r/adds";
     assert_eq!(judge("correct it", half), (related(), 3));
     // Those of another commit, and of none, decide nothing.
-    assert_eq!(judge("correct it", whole), (None, 2));
+    assert_eq!(judge("correct it", full_text), (None, 2));
     assert_eq!(judge("correct it", nothing), (None, 4));
     assert_eq!(judge("`parses_all` has to pass", half), (None, 3));
     assert_eq!(judge("`parses_none` has to pass", half), (related(), 3));

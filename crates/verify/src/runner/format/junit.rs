@@ -23,7 +23,7 @@ pub(in crate::runner) fn read(
 ) -> Option<TestResults> {
     let mut results = output.new_results();
     let mut open: Option<(Case, TestStatus)> = None;
-    let whole = xml::read(output.report.as_deref()?, |tag| match tag {
+    let is_complete = xml::read(output.report.as_deref()?, |tag| match tag {
         Tag::Open(element) if element.name == "testcase" => {
             let attribute = |name| element.attribute(name).unwrap_or_default();
             let case = Case {
@@ -53,7 +53,7 @@ pub(in crate::runner) fn read(
         }
         Tag::Close(_) => {}
     });
-    if !whole {
+    if !is_complete {
         results.basis = TallyBasis::Cut;
     }
     Some(results)

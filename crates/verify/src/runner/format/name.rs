@@ -87,9 +87,9 @@ fn without_measured(name: &str) -> String {
     let mut rest = name;
     while let Some((before, behind)) = rest.split_once('.') {
         let places = behind.bytes().take_while(u8::is_ascii_digit).count();
-        let whole = before.trim_end_matches(|c: char| c.is_ascii_digit());
-        if places >= MEASURED && whole.len() < before.len() {
-            normalized.push_str(whole);
+        let full_text = before.trim_end_matches(|c: char| c.is_ascii_digit());
+        if places >= MEASURED && full_text.len() < before.len() {
+            normalized.push_str(full_text);
             normalized.push_str("0.0");
             rest = behind.get(places..).unwrap_or_default();
         } else {

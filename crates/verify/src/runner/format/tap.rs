@@ -212,10 +212,10 @@ mod tests {
             name("not ok 2 - b # time=2ms"),
             Some(("b".to_owned(), false))
         );
-        for kept in ["a # time=never", "a # time=2 apples", "# time=", "object {"] {
+        for stored_text in ["a # time=never", "a # time=2 apples", "# time=", "object {"] {
             assert_eq!(
-                name(&format!("ok 3 - {kept}")),
-                Some((kept.to_owned(), true))
+                name(&format!("ok 3 - {stored_text}")),
+                Some((stored_text.to_owned(), true))
             );
         }
         assert_eq!(

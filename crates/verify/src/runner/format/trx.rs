@@ -8,7 +8,7 @@ use crate::tally::TallyBasis;
 /// Parses a gate's TRX report.
 pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> Option<TestResults> {
     let mut results = output.new_results();
-    let whole = xml::read(output.report.as_deref()?, |tag| {
+    let is_complete = xml::read(output.report.as_deref()?, |tag| {
         if let Tag::Open(element) = tag
             && element.name == "UnitTestResult"
             && let Some(name) = element.attribute("testName")
@@ -23,7 +23,7 @@ pub(in crate::runner) fn read(output: &CommandOutput<'_>) -> Option<TestResults>
             super::add(&mut results, &name, status);
         }
     });
-    if !whole {
+    if !is_complete {
         results.basis = TallyBasis::Cut;
     }
     Some(results)

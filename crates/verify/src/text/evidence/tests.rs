@@ -114,7 +114,7 @@ fn hostile_output_is_bounded() {
         .collect();
     let read = FailureEvidence::read(&many);
     assert_eq!((read.tests.len(), read.frames.len()), (LIMIT, LIMIT));
-    for odd in [
+    for unusual_text in [
         "",
         ":",
         "a.py:",
@@ -125,7 +125,7 @@ fn hostile_output_is_bounded() {
         "undefined: ",
         "● ",
     ] {
-        let _ = FailureEvidence::read(odd);
+        let _ = FailureEvidence::read(unusual_text);
     }
     let _ = FailureEvidence::read(&"a.b:1:".repeat(200_000));
 }

@@ -20,7 +20,7 @@ fn stored_idea_is_replaced_only_by_named_one() {
         dry.stderr
     );
     spec(&fixture, &project, []).ok();
-    let kept = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();
+    let stored_bytes = std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap();
     let ran = with_idea(
         fixture.call(["spec", SPEC]),
         &project,
@@ -34,7 +34,7 @@ fn stored_idea_is_replaced_only_by_named_one() {
     );
     assert_eq!(
         std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(),
-        kept
+        stored_bytes
     );
     assert_eq!(asked(&server).len(), 1);
     // An end that stays open keeps nobody waiting.
@@ -55,7 +55,7 @@ fn stored_idea_is_replaced_only_by_named_one() {
     .ok();
     assert_ne!(
         std::fs::read(spec_dir(&project).join("context/idea.md")).unwrap(),
-        kept
+        stored_bytes
     );
 }
 

@@ -66,11 +66,14 @@ async fn answer_at_token_limit_is_cut_off() {
     let long = "x".repeat(4 * 4096);
     for program in PROGRAMS {
         let stand = program.against([Reply::CutAnswer(long.clone())]);
-        let whole = stand
+        let is_complete = stand
             .call("x")
             .await
             .map(|result| result.complete_answer().is_ok());
-        assert!(!matches!(whole, Ok(true)), "{program:?} {whole:?}");
+        assert!(
+            !matches!(is_complete, Ok(true)),
+            "{program:?} {is_complete:?}"
+        );
     }
 }
 
@@ -81,11 +84,11 @@ async fn continued_claude_answer_is_cut_off() {
         Reply::CutAnswer("the first half".to_owned()),
         answer("the second half"),
     ]);
-    let whole = stand
+    let is_complete = stand
         .call("x")
         .await
         .map(|result| result.complete_answer().is_ok());
-    assert!(!matches!(whole, Ok(true)), "{whole:?}");
+    assert!(!matches!(is_complete, Ok(true)), "{is_complete:?}");
 }
 
 #[tokio::test]

@@ -57,8 +57,8 @@ async fn file_named_in_prompt_is_not_sent() {
 async fn tool_requests_get_nothing() {
     let (directory, path) = private_file();
     let path = path.display().to_string();
-    let made = directory.path().join("made");
-    let command = format!("cat {path}; touch {}", made.display());
+    let new_path = directory.path().join("made");
+    let command = format!("cat {path}; touch {}", new_path.display());
     let tools = |program: Program| match program {
         Claude => vec![
             Reply::ToolCall("Bash".to_owned(), json!({"command": command})),
@@ -86,7 +86,7 @@ async fn tool_requests_get_nothing() {
                 !sent(&stand).contains("what-nobody-may-see"),
                 "{program:?} sends the file for {tool:?}"
             );
-            assert!(!made.exists(), "{program:?} runs {tool:?}");
+            assert!(!new_path.exists(), "{program:?} runs {tool:?}");
         }
     }
 }
@@ -99,7 +99,9 @@ async fn prompt_is_never_a_client_command() {
         let mut inv = ask("x");
         inv.messages.truncate(1);
         inv.messages.push(Message::user(
-            PromptBuilder::new().ours("/help\n!touch made\n").build(),
+            PromptBuilder::new()
+                .fixed_text("/help\n!touch made\n")
+                .build(),
         ));
         match stand.invoke(inv).await {
             Ok(result) => assert_eq!(result.raw_response, "of the model", "{program:?}"),

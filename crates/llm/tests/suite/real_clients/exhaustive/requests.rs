@@ -42,11 +42,11 @@ async fn requests_offer_no_tools_and_follow_the_hints() {
                 assert_eq!(body["generationConfig"]["temperature"], 0.25);
             }
             Codex => {
-                let said = format!("{} {}", body["instructions"], body["input"]);
-                assert!(said.contains("the-system-prompt"), "{said}");
+                let message = format!("{} {}", body["instructions"], body["input"]);
+                assert!(message.contains("the-system-prompt"), "{message}");
                 assert!(
-                    !said.contains("coding agent"),
-                    "its own system prompt is still there: {said}"
+                    !message.contains("coding agent"),
+                    "its own system prompt is still there: {message}"
                 );
             }
         }

@@ -17,13 +17,13 @@ fn users(program: Program, reply: Reply) -> Stand {
 }
 
 /// Settings with tools, a tool server, hooks and a history, as far as the program supports them.
-fn generous_settings(program: Program, home: &Path, made: &Path) {
+fn generous_settings(program: Program, home: &Path, new_path: &Path) {
     let file = |name: &str, text: String| {
         let path = home.join(name);
         std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
         std::fs::write(path, text).expect("a file");
     };
-    let mark = |by: &str| made.join(by).display().to_string();
+    let mark = |by: &str| new_path.join(by).display().to_string();
     let hook = |by: &str| json!([{"hooks": [{"type": "command", "command": format!("touch {}", mark(by))}]}]);
     match program {
         Claude => {
@@ -59,15 +59,15 @@ fn generous_settings(program: Program, home: &Path, made: &Path) {
 #[tokio::test]
 async fn users_settings_enable_no_tools() {
     for program in PROGRAMS {
-        let made = tempfile::tempdir().expect("a temporary directory");
+        let temp_dir = tempfile::tempdir().expect("a temporary directory");
         let stand = users(program, Reply::Answer("ok".to_owned()));
-        generous_settings(program, stand.home.path(), made.path());
+        generous_settings(program, stand.home.path(), temp_dir.path());
         let result = stand.call("x").await.expect("an answer");
         assert_eq!(result.raw_response, "ok", "{program:?}");
         let request = stand.only_request();
         assert_eq!(request.key(), Some(KEY), "{program:?}");
         assert_no_tools(program, &request);
-        let ran: Vec<_> = made
+        let ran: Vec<_> = temp_dir
             .path()
             .read_dir()
             .expect("the directory")
@@ -87,8 +87,11 @@ async fn prompt_is_not_left_in_users_home() {
             let _either = stand.call("x").await;
             // With the user's login, no program retries on its own either.
             assert_eq!(stand.api.completions().len(), 1, "{program:?} {reply:?}");
-            let kept = files_with(PROMPT, stand.home.path());
-            assert!(kept.is_empty(), "{program:?} {reply:?}: {kept:?}");
+            let stored_paths = files_with(PROMPT, stand.home.path());
+            assert!(
+                stored_paths.is_empty(),
+                "{program:?} {reply:?}: {stored_paths:?}"
+            );
         }
     }
 }

@@ -191,14 +191,14 @@ fn constraints_cannot_exceed_guardrails() {
         with("/constraints/allow_domains", above),
         ["find-web-constraints"]
     );
-    let odd = json!([
+    let unusual_json = json!([
         "docs.example",
         "lang.example",
         "*.docs.example",
         "127.0.0.1"
     ]);
     assert_eq!(
-        with("/constraints/allow_domains", odd),
+        with("/constraints/allow_domains", unusual_json),
         ["find-domain-invalid"; 2]
     );
     let FindMode::ResolverPlusWeb(mut limits) = guardrails().find_mode else {
@@ -247,15 +247,18 @@ fn page_of_unlisted_host_is_refused() {
 #[test]
 fn duplicate_pages_count_once_within_limit() {
     let mut document = good();
-    let mut again = document["results"][0].clone();
-    again["url"] = json!("https://API.docs.example/retry#other");
+    let mut second_json = document["results"][0].clone();
+    second_json["url"] = json!("https://API.docs.example/retry#other");
     document["results"]
         .as_array_mut()
         .unwrap()
-        .push(again.clone());
+        .push(second_json.clone());
     assert!(judge(&document).is_ok());
-    again["url"] = json!("https://api.docs.example/third");
-    document["results"].as_array_mut().unwrap().push(again);
+    second_json["url"] = json!("https://api.docs.example/third");
+    document["results"]
+        .as_array_mut()
+        .unwrap()
+        .push(second_json);
     assert_eq!(codes(judge(&document)), ["find-web-pages"]);
     assert_eq!(with("/constraints/max_pages", json!(1)), ["find-web-pages"]);
 }
@@ -305,7 +308,7 @@ fn locators_and_instants_have_their_forms() {
             "{instant}"
         );
     }
-    for odd in [
+    for unusual_text in [
         "",
         "yesterday",
         "2026-03-01",
@@ -320,9 +323,9 @@ fn locators_and_instants_have_their_forms() {
         "2026-03-01T11:00:00[UTC]Z",
     ] {
         assert_eq!(
-            with("/results/0/fetched_at", json!(odd)),
+            with("/results/0/fetched_at", json!(unusual_text)),
             ["find-web-instant"],
-            "{odd}"
+            "{unusual_text}"
         );
     }
 }

@@ -32,7 +32,7 @@ impl Room {
         }
         let mut settings = record(dir.path(), &[]).settings;
         settings.max_total_bytes = 9_000;
-        let shown = ContextPack {
+        let context_pack = ContextPack {
             schema_version: PackVersion::V1,
             goal: "g".into(),
             repo_slug: "r".into(),
@@ -44,7 +44,7 @@ impl Room {
             dir,
             tracked,
             settings,
-            shown,
+            shown: context_pack,
         }
     }
 
@@ -117,7 +117,7 @@ fn requested_files_obey_pack_rules() {
     fs::remove_file(fixture.dir.path().join("src/swapped.py")).unwrap();
     symlink("/etc/passwd", fixture.dir.path().join("src/swapped.py")).unwrap();
     fixture.settings.max_total_bytes = 90_000;
-    for (asked, why) in [
+    for (question, why) in [
         (".env", ".env may not be shown"),
         ("src/token.py", "src/token.py may not be shown"),
         (
@@ -135,12 +135,12 @@ fn requested_files_obey_pack_rules() {
         (".git/config", "this is not a path inside the repository"),
         ("src", "git tracks no regular file of this name"),
     ] {
-        let (findings, files) = fixture.served_requests(&format!("NEED: {asked}"));
+        let (findings, files) = fixture.served_requests(&format!("NEED: {question}"));
         assert!(
             files.is_empty() && findings.len() == 1,
-            "{asked}: {findings:?} {files:?}"
+            "{question}: {findings:?} {files:?}"
         );
-        assert_eq!(findings[0], format!("NEED: {asked}: {why}"));
+        assert_eq!(findings[0], format!("NEED: {question}: {why}"));
     }
     let (findings, files) =
         fixture.served_requests(&format!("NEED: {token}\nSEARCH: PASSWORD private {token}"));
@@ -210,7 +210,7 @@ fn shown_lines_stay_when_excerpt_grows() {
     let shown: Vec<String> = both
         .files
         .iter()
-        .map(|file| file.shown().into_owned())
+        .map(|file| file.readable_text().into_owned())
         .collect();
     let lines = "[lines 1-3]\nline 1\nline 2\nline 3\n[lines 300-301]\nline 300\nline 301\n";
     assert_eq!(shown, [lines, "short\n"]);
