@@ -30,6 +30,15 @@ const QUARANTINE: &str = "GIT_QUARANTINE_PATH";
 const OBJECTS: &str = "GIT_OBJECT_DIRECTORY";
 const ALTERNATES: &str = "GIT_ALTERNATE_OBJECT_DIRECTORIES";
 
+/// What git says of objects that are not there or damaged.
+const MISSING: [&str; 6] = [
+    "missing ",
+    "bad object ",
+    "bad tree object ",
+    "Could not read ",
+    "unable to read ",
+    "unable to parse ",
+];
 /// How often a note is written again because another process wrote one at the same time.
 const NOTE_TRIES: u32 = 5;
 /// The most commits whose common ancestor is searched: the time grows with their square.
@@ -37,6 +46,8 @@ const MAX_ROOTS: usize = 100;
 /// git knows these two without reading them.
 const EMPTY_TREE_SHA1: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
+/// The longest list of the names of all notes: some hundred thousand.
+const MAX_NOTES_LIST: ByteLimit = ByteLimit(32 << 20);
 /// The largest tree of notes: some hundred thousand in one directory.
 const MAX_TREE: ByteLimit = ByteLimit(64 << 20);
 
@@ -425,6 +436,7 @@ impl CommitReader {
         older: Option<&Oid>,
         newer: &Oid,
     ) -> Result<NotesChange, RepoError> {
+        self.bound_notes(newer).await?;
         let words = [
             "diff-tree",
             "-r",
@@ -464,6 +476,30 @@ impl CommitReader {
             lost: lost.collect(),
             has_other_entries,
         })
+    }
+
+    /// Refuses notes with too many entries. `diff-tree` collects all before it prints any, and a few trees can stand for
+    /// billions; `ls-tree` prints each at once, and is ended at the limit.
+    async fn bound_notes(&self, notes: &Oid) -> Result<(), RepoError> {
+        let words = [
+            "ls-tree",
+            "-r",
+            "-t",
+            "-z",
+            "--name-only",
+            "--full-tree",
+            notes.as_str(),
+        ];
+        match self
+            .ok(Call::new(words).with_max_output(MAX_NOTES_LIST))
+            .await
+        {
+            Err(RepoError::TooLarge { limit, .. }) => Err(RepoError::TooLarge {
+                what: "the list of the notes".to_owned(),
+                limit,
+            }),
+            listed => listed.map(drop),
+        }
     }
 
     /// Returns the files that differ between `older` and `newer`, also those that one of them does not have. Without `older`,
@@ -539,7 +575,7 @@ impl CommitReader {
     ///
     /// # Errors
     ///
-    /// Fails when git cannot be run.
+    /// Fails when git does for another reason than a missing object.
     pub async fn is_connected(&self, tips: &[Oid]) -> Result<bool, RepoError> {
         if tips.is_empty() {
             return Ok(true);
@@ -554,7 +590,13 @@ impl CommitReader {
         ];
         let tips = tips.iter().map(|tip| format!("{tip}\n"));
         let call = Call::new(words).reading(tips.collect::<String>().into_bytes());
-        Ok(self.run(call).await?.code == 0)
+        let output = self.run(call).await?;
+        let is_missing = || MISSING.iter().any(|text| output.stderr.contains(text));
+        match output.code {
+            0 => Ok(true),
+            _ if is_missing() => Ok(false),
+            _ => Err(output.into_error()),
+        }
     }
 
     /// Returns the newest commit that both `tip` and one of `known` contain, if they have one.
@@ -625,6 +667,9 @@ impl CommitReader {
                     }
                 }
             }
+            // The same tree at the same name, on several ways there.
+            below.sort_unstable();
+            below.dedup();
             level = below;
         }
         Ok(found)
