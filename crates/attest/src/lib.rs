@@ -54,7 +54,9 @@ pub use note::{MAX_NOTE, payload_of, subject_commit};
 pub use policy::{Policy, PolicyError, RerunGate};
 pub use public_key::{KeyError, PublicKey};
 pub use pushed_program::{judge_pushed_programs, named_paths};
-pub use run_use::{RunUse, judge_repeated_runs, judge_run_claim, run_use, signed_run_use};
+pub use run_use::{
+    RunUse, judge_repeated_runs, judge_run_claim, run_use, signed_run_use, unreadable_run_claim,
+};
 pub use signature::{COMMIT_NAMESPACE, STATEMENT_NAMESPACE, SshSignature};
 pub use signer::{Signer, create_key, key_in};
 pub use statement::{

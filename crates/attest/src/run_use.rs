@@ -10,6 +10,7 @@ use crate::policy::Policy;
 use crate::statement::Statement;
 
 const RUN_REPEATED: Code = Code::new("attest-run-repeated");
+const CLAIM_UNREADABLE: Code = Code::new("attest-claim-unreadable");
 
 /// A commit with what the first statement of its note says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,11 +81,25 @@ pub fn judge_repeated_runs(used: &RunUse, all: &[RunUse]) -> Option<Finding> {
 #[must_use]
 pub fn judge_run_claim(used: &RunUse, claimed: &str) -> Option<Finding> {
     let commit = claimed.split(' ').next().unwrap_or_default();
+    if commit.is_empty() {
+        return Some(unreadable_run_claim(used, "it names no commit"));
+    }
     let hint = format!(
         "the door has admitted the commit {commit:?} for its run {}; push that one, or make the change in a new run",
         used.run
     );
     (used.claim() != claimed).then(|| Finding::error(RUN_REPEATED, used.commit.as_str(), hint))
+}
+
+/// Returns the error for a claim that cannot be read. Which change has the run is then unknown, so none is admitted.
+#[must_use]
+pub fn unreadable_run_claim(used: &RunUse, why: &str) -> Finding {
+    let hint = format!(
+        "the claim of its run is unreadable: {why}; on the server, move crucible/runs/{} of the repository away if no \
+         change of the run landed, else write a file with the line `COMMIT TREE` of the change there",
+        used.run
+    );
+    Finding::error(CLAIM_UNREADABLE, used.commit.as_str(), hint)
 }
 
 #[cfg(test)]
@@ -125,6 +140,9 @@ mod tests {
         for claimed in ["two t", "one u", "one", ""] {
             assert!(judge_run_claim(&all[1], claimed).is_some(), "{claimed:?}");
         }
+        let empty = judge_run_claim(&all[1], "").unwrap();
+        assert_eq!(empty.code.as_str(), "attest-claim-unreadable");
+        assert!(empty.to_string().contains("names no commit"), "{empty}");
         let mut carried = all[1].clone();
         carried.tree = "u".to_owned();
         assert!(judge_repeated_runs(&carried, &all).is_some());

@@ -54,7 +54,8 @@ pub enum NamedTestError {
 }
 
 impl NamedTest {
-    /// Returns whether a file's content mentions the test by the last part of its name, as a whole word.
+    /// Returns whether a file's content mentions the test by the last part of its name, as a whole word: all that is known of a
+    /// file in a language whose definitions are not read.
     ///
     /// The part follows the last `::`, ` > ` or `.`. Parameters in brackets and the names of subtests after `/` are
     /// ignored, because code makes them.
@@ -80,9 +81,8 @@ impl NamedTest {
         text.match_indices(word).any(|(at, _)| ends(at))
     }
 
-    /// Returns the part of the name by which its file defines it.
-    #[must_use]
-    pub fn last_part(&self) -> &str {
+    /// The part of the name by which its file defines it.
+    fn last_part(&self) -> &str {
         let name = self.name.split('[').next().unwrap_or_default().trim_end();
         if let Some((_, title)) = name.rsplit_once(" > ") {
             return title;

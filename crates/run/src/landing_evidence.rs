@@ -154,8 +154,8 @@ pub(crate) async fn defined_at(
             }
         };
         let is_defined = |content: Vec<u8>| {
-            let defines = defines_test(&test.file, &content, test.last_part());
-            test.is_in(&content) && defines.unwrap_or(true)
+            let defines = defines_test(&test.file, &content, &test.name);
+            defines.unwrap_or_else(|| test.is_in(&content))
         };
         if content.is_some_and(is_defined) {
             defined.insert(test.clone());

@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crucible_attest::SignedCommit;
 use crucible_evidence::{
     EvidenceInput, EvidenceMatrix, LandedRun, NamedTest, RequirementTests, SpecFormat, SpecTask,
     evidence_findings, judge_evidence,
 };
 use crucible_ledger::Ledger;
 use crucible_model::{Code, Finding, Level, Verdict};
-use crucible_repo::{CommitReader, Git, Oid};
+use crucible_repo::{CommitReader, Git, Oid, ReadObject};
 
 use crate::error::RunError;
 use crate::event_kind::{EventKind, full_gates_runs};
@@ -96,6 +97,39 @@ pub async fn defined_tests(
     defined_at(&git, &head, requirements, &BTreeMap::new()).await
 }
 
+/// Returns the commit by which a run's change is in the history of `head`: its own, or a rewritten one with the same tree
+/// and parents. Those are what `attest carry` requires, and a run is evidence for nothing else of a commit.
+async fn landed_in(
+    reader: &CommitReader,
+    commit: &Oid,
+    head: &Oid,
+) -> Result<Option<Oid>, RunError> {
+    if reader.is_ancestor(commit, head).await? {
+        return Ok(Some(commit.clone()));
+    }
+    let change = |read: &ReadObject| match read {
+        ReadObject::Bytes(bytes) => {
+            let commit = SignedCommit::parse(bytes)?;
+            Some((commit.tree, commit.parents))
+        }
+        ReadObject::Missing | ReadObject::TooLarge => None,
+    };
+    let read = reader.read_commits(std::slice::from_ref(commit)).await?;
+    let Some(own) = read.first().and_then(change) else {
+        return Ok(None);
+    };
+    let bases: BTreeSet<Oid> = own.1.iter().filter_map(|oid| oid.parse().ok()).collect();
+    let roots: Vec<Oid> = bases.iter().cloned().collect();
+    let children = reader
+        .children(&bases, &roots, std::slice::from_ref(head))
+        .await?;
+    let read = reader.read_commits(&children).await?;
+    let mut pairs = children.into_iter().zip(read);
+    Ok(pairs
+        .find(|(_, read)| change(read).as_ref() == Some(&own))
+        .map(|(child, _)| child))
+}
+
 /// The files that a commit changed and that have their earlier content again at `head`.
 async fn undone_files(
     reader: &CommitReader,
@@ -150,11 +184,14 @@ async fn landed_runs(
                 continue;
             }
         };
-        if !reader.is_ancestor(&commit, head).await? {
-            let hint = format!("its commit {commit} is not in the history of {head}");
+        let Some(commit) = landed_in(reader, &commit, head).await? else {
+            let hint = format!(
+                "neither its commit {commit} nor one with the same tree and parents is in the history of {head}; \
+                 run the task again"
+            );
             verdict.push(Finding::warning(COMMIT_UNREACHED, row.id.as_str(), hint));
             continue;
-        }
+        };
         let undone = undone_files(reader, &commit, head).await?;
         if !undone.is_empty() {
             let files: Vec<&str> = undone.iter().map(String::as_str).collect();

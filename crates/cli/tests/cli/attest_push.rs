@@ -476,6 +476,52 @@ fn run_counts_once_before_any_ref_moves() {
     }
 }
 
+/// What stands where a claim belongs is named, with what to do.
+#[test]
+fn unreadable_claim_of_a_run_is_named() {
+    let forge = Forge::new();
+    let made = two_changes_of_a_run(&forge);
+    let push = |refs: &[&str]| push(forge.team.repo.path(), &forge.server, refs);
+    let (accepted, said) = push(&["refs/notes/made/twice/0002:refs/notes/crucible"]);
+    assert!(accepted, "{said}");
+    let hook = forge.server.join("hooks/pre-receive");
+    let script = std::fs::read_to_string(&hook).unwrap();
+    std::fs::write(&hook, script.replace("exec ", "") + "exit 3\n").unwrap();
+    let pushed = [&*format!("{}:refs/heads/0", made[0].id)];
+    push(&pushed);
+    std::fs::write(&hook, script).unwrap();
+    let claims = std::fs::read_dir(forge.server.join("crucible/runs")).unwrap();
+    let mut claims = claims.map(|claim| claim.unwrap().path());
+    let is_first = |claim: &PathBuf| {
+        std::fs::read_to_string(claim)
+            .unwrap()
+            .starts_with(&made[0].id)
+    };
+    let claim = claims.find(is_first).unwrap();
+    let honest = std::fs::read(&claim).unwrap();
+    for (content, why) in [
+        (None, "it is not a regular file"),
+        (Some(String::new()), "it names no commit"),
+        (Some("\n".to_owned()), "it names no commit"),
+        (Some("1".repeat(300)), "is larger than"),
+    ] {
+        std::fs::remove_file(&claim).unwrap();
+        match &content {
+            Some(content) => std::fs::write(&claim, content).unwrap(),
+            None => std::fs::create_dir(&claim).unwrap(),
+        }
+        let (accepted, said) = push(&pushed);
+        let is_named = said.contains("attest-claim-unreadable") && said.contains(why);
+        assert!(!accepted && is_named, "{content:?}: {said}");
+        if content.is_none() {
+            std::fs::remove_dir(&claim).unwrap();
+        }
+        std::fs::write(&claim, &honest).unwrap();
+    }
+    let (accepted, said) = push(&pushed);
+    assert!(accepted, "{said}");
+}
+
 /// Any number of pushes at the same time land one change of a run.
 #[test]
 fn run_counts_once_in_simultaneous_pushes() {

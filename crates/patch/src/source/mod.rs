@@ -9,6 +9,7 @@ mod grammar;
 mod included;
 mod language;
 mod mask;
+mod named_test;
 mod python;
 mod rust_tests;
 mod search;
@@ -25,6 +26,7 @@ pub(crate) use definitions::{Definition, definitions, is_private, mentions};
 pub(crate) use doctests::{doctests, may_be_doctest};
 pub(crate) use included::{Included, Reach, included};
 pub(crate) use language::Language;
+pub use named_test::defines_test;
 pub use signs::{Asserts, SourceSigns, defines_assertions, source_signs};
 pub(crate) use test_code::{NewNames, TestCode, TestItem};
 pub(crate) use tricks::{Confidence, Detection, Role, Tampering, detections, may_matter};
@@ -38,42 +40,6 @@ pub fn defined_names(path: &RepoPath, source: &[u8]) -> BTreeSet<String> {
         .flatten()
         .map(|(definition, _)| definition.name)
         .collect()
-}
-
-/// Returns whether a source file defines a test of this name: as a function, or in a script as the title of a call. `None`
-/// for a language that is not known. A comment or another text defines none.
-#[must_use]
-pub fn defines_test(path: &RepoPath, source: &[u8], name: &str) -> Option<bool> {
-    let language = Language::from_path(path)?;
-    let masked = mask::mask(language, source);
-    let tokens = token::tokens(&masked);
-    let follows = |words: &[&str]| {
-        let mut pairs = tokens.windows(2);
-        pairs.any(|pair| pair[1].is(name) && words.iter().any(|word| pair[0].is(word)))
-    };
-    Some(match language {
-        // Macros hide functions from the list of definitions.
-        Language::Rust => follows(&["fn"]),
-        Language::Python => follows(&["def", "class"]),
-        Language::Go => follows(&["func", ")"]),
-        // `TEST(Suite, Name)`
-        Language::C => tokens.iter().any(|token| token.is(name)),
-        Language::Script => follows(&["function"]) || has_title(source, &masked, name),
-    })
-}
-
-/// Returns whether a literal with exactly this text is the first argument of a call.
-fn has_title(source: &[u8], masked: &[u8], title: &str) -> bool {
-    let title = title.as_bytes();
-    let is_quote = |at: usize| source.get(at).is_some_and(|byte| b"\"'`".contains(byte));
-    let starts = source.windows(title.len().max(1)).enumerate();
-    starts
-        .filter(|(at, text)| *text == title && is_quote(at + title.len()))
-        .filter_map(|(at, _)| at.checked_sub(1).filter(|quote| is_quote(*quote)))
-        .any(|quote| {
-            let before = masked.get(..quote).unwrap_or_default().trim_ascii_end();
-            before.last() == Some(&b'(')
-        })
 }
 
 /// The source with comments and literals blanked.
@@ -103,63 +69,6 @@ mod tests {
         Language::C,
     ];
 
-    #[test]
-    fn only_definitions_define_tests() {
-        for (path, source, name, expected) in [
-            (
-                "t.py",
-                "class A:\n    def test_b(self):\n        pass\n",
-                "test_b",
-                Some(true),
-            ),
-            (
-                "t.py",
-                "async def test_b():\n    pass\n",
-                "test_b",
-                Some(true),
-            ),
-            ("t.py", "# def test_b():\n", "test_b", Some(false)),
-            ("t.py", "print(\"def test_b\")\n", "test_b", Some(false)),
-            ("t.py", "test_b = 1\n", "test_b", Some(false)),
-            (
-                "t.rs",
-                "proptest! {\n    #[test]\n    fn wide(a: u8) {}\n}\n",
-                "wide",
-                Some(true),
-            ),
-            (
-                "t.rs",
-                "// fn wide() {}\nfn other() { wide(); }\n",
-                "wide",
-                Some(false),
-            ),
-            (
-                "a_test.go",
-                "func TestArea(t *testing.T) {}\n",
-                "TestArea",
-                Some(true),
-            ),
-            (
-                "a_test.go",
-                "func (s *Suite) TestArea() {}\n",
-                "TestArea",
-                Some(true),
-            ),
-            ("a_test.go", "// TestArea\n", "TestArea", Some(false)),
-            ("a.mjs", "test(\"adds 1.5\", f)\n", "adds 1.5", Some(true)),
-            ("a.mjs", "it(\n  'adds', f)\n", "adds", Some(true)),
-            ("a.mjs", "// test(\"adds\", f)\n", "adds", Some(false)),
-            ("a.mjs", "const title = \"adds\";\n", "adds", Some(false)),
-            ("t.cc", "TEST(Area, IsWide) {}\n", "IsWide", Some(true)),
-            ("t.cc", "// IsWide\n", "IsWide", Some(false)),
-            ("tests/a.sh", "a.sh", "a.sh", None),
-        ] {
-            let path: RepoPath = path.parse().unwrap();
-            let found = defines_test(&path, source.as_bytes(), name);
-            assert_eq!(found, expected, "{source}");
-        }
-    }
-
     /// Reads long repetitions of each piece. Quadratic reading of any of these would take minutes, and a test that takes so long is ended
     /// as failed.
     fn read_all(languages: &[Language], pieces: &[&str]) {
@@ -175,6 +84,9 @@ mod tests {
                 ] {
                     let path = path.parse().unwrap();
                     let _ = included(&[(&path, source.as_bytes())]);
+                    for name in ["a", "A::test", "x::/etc/passwd"] {
+                        let _ = defines_test(&path, source.as_bytes(), name);
+                    }
                 }
                 for role in [Role::Test, Role::Source] {
                     let _ = detections(*language, role, source.as_bytes());
@@ -194,6 +106,8 @@ mod tests {
             &[Language::Rust],
             &[
                 "mod a{",
+                "mod a{}fn a(){}",
+                "#[rstest]fn a(){}",
                 "# ",
                 "#[a]",
                 "#[",
@@ -240,6 +154,8 @@ mod tests {
             &[Language::Script],
             &[
                 "/a/ ",
+                "a('a',",
+                "describe('a',()=>{",
                 "`${",
                 "class A{",
                 "const enum ",
@@ -299,6 +215,7 @@ mod tests {
                 "del test_a,",
                 "class A:\n",
                 "    >>> a\n",
+                "class a(a):\n def a(self):\n",
                 "f\"{",
                 "f'{a:{",
                 "unittest.",

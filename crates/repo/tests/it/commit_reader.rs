@@ -258,18 +258,7 @@ async fn clean_merge_runs_no_driver_and_writes_nothing() {
 async fn missing_object_is_noticed() {
     let repo = RepoBuilder::new().file("a", "1").build();
     let reader = reader(&repo);
-    let commit = |entry: &str| {
-        let list = repo.path().join("list");
-        std::fs::write(&list, entry).unwrap();
-        let tree = std::process::Command::new("git")
-            .args(["mktree", "--missing"])
-            .current_dir(repo.path())
-            .stdin(std::fs::File::open(&list).unwrap())
-            .output()
-            .unwrap();
-        let tree = String::from_utf8(tree.stdout).unwrap();
-        oid(&repo.git(["commit-tree", tree.trim(), "-m", "New"]))
-    };
+    let commit = |entry: &str| commit_of(&repo, &tree_of(&repo, entry));
     let blob = repo.git(["rev-parse", "HEAD:a"]);
     let complete = commit(&format!("100644 blob {blob}\tb\n"));
     let incomplete = commit(&format!("100644 blob {}\tb\n", "1".repeat(40)));
@@ -280,7 +269,62 @@ async fn missing_object_is_noticed() {
             .await
             .unwrap()
     );
-    assert!(!reader.is_connected(&[complete, incomplete]).await.unwrap());
+    let unknown = oid(&"2".repeat(40));
+    for broken in [incomplete, unknown] {
+        let tips = [complete.clone(), broken];
+        assert!(!reader.is_connected(&tips).await.unwrap());
+    }
+    // Another failure of git is no missing object.
+    std::fs::write(repo.path().join(".git/config"), "[core\n").unwrap();
+    let failed = reader.is_connected(&[complete]).await.unwrap_err();
+    assert!(failed.to_string().contains("bad config"), "{failed}");
+}
+
+/// A few trees that stand for ten billion entries, with files and without.
+#[tokio::test]
+async fn notes_with_too_many_entries_are_refused() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let reader = reader(&repo);
+    let blob = repo.git(["rev-parse", "HEAD:a"]);
+    let hundred =
+        |entry: &str| -> String { (0..100).map(|at| format!("{entry}\t{at:02}\n")).collect() };
+    for mut tree in [
+        tree_of(&repo, &hundred(&format!("100644 blob {blob}"))),
+        tree_of(&repo, ""),
+    ] {
+        for _ in 0..4 {
+            tree = tree_of(&repo, &hundred(&format!("040000 tree {tree}")));
+        }
+        let notes = commit_of(&repo, &tree);
+        let refused = reader.notes_change(None, &notes).await.unwrap_err();
+        assert!(
+            refused.to_string().contains("the list of the notes"),
+            "{refused}"
+        );
+    }
+    let entries: String = (0..300)
+        .map(|at| format!("100644 blob {blob}\t{at:040x}\n"))
+        .collect();
+    let notes = commit_of(&repo, &tree_of(&repo, &entries));
+    let change = reader.notes_change(None, &notes).await.unwrap();
+    assert!(change.lost.is_empty() && !change.has_other_entries);
+}
+
+/// The tree of these lines of `git ls-tree`, whose objects may be missing.
+fn tree_of(repo: &TestRepo, entries: &str) -> String {
+    let list = repo.path().join("list");
+    std::fs::write(&list, entries).unwrap();
+    let tree = std::process::Command::new("git")
+        .args(["mktree", "--missing"])
+        .current_dir(repo.path())
+        .stdin(std::fs::File::open(&list).unwrap())
+        .output()
+        .unwrap();
+    String::from_utf8(tree.stdout).unwrap().trim().to_owned()
+}
+
+fn commit_of(repo: &TestRepo, tree: &str) -> Oid {
+    oid(&repo.git(["commit-tree", tree, "-m", "New"]))
 }
 
 #[tokio::test]

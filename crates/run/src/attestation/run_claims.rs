@@ -6,7 +6,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use crucible_attest::{RunUse, judge_run_claim};
+use crucible_attest::{RunUse, judge_run_claim, unreadable_run_claim};
 use crucible_host::fs::{FsError, create_dir_all, read_regular_up_to, set_mode, write_new_as};
 use crucible_model::{ByteLimit, Finding, Verdict};
 use crucible_repo::CommitReader;
@@ -22,7 +22,7 @@ const MAX_CLAIM: ByteLimit = ByteLimit(130);
 ///
 /// # Errors
 ///
-/// Fails if a claim cannot be written or read.
+/// Fails if a claim cannot be written.
 pub fn claim_runs(reader: &CommitReader, check: &mut CommitsCheck) -> Result<(), FsError> {
     let mut findings = Vec::new();
     for used in check.admitted_uses() {
@@ -53,6 +53,8 @@ fn claim(reader: &CommitReader, used: &RunUse) -> Result<Option<Finding>, FsErro
             used,
             String::from_utf8_lossy(&claimed).trim_end(),
         )),
-        Err(_) => Err(error),
+        // Nothing is there, so writing failed for another reason.
+        Err(unread) if unread.is_not_found() => Err(error),
+        Err(unread) => Ok(Some(unreadable_run_claim(used, &unread.to_string()))),
     }
 }

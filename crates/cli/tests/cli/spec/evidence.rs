@@ -275,6 +275,25 @@ fn evidence_ends_with_its_test_commit_or_record() {
     setup.repo.commit("Add a constant");
     assert_eq!(setup.states("area"), LANDED);
     setup.repo.git(["reset", "--quiet", "--hard", &commit]);
+    // Somebody rewords the commit: the tree and the parents stay.
+    let amend = [
+        "commit",
+        "--quiet",
+        "--amend",
+        "--message",
+        "Another message",
+    ];
+    setup.repo.git(amend);
+    setup.repo.write("other.txt", "1");
+    setup.repo.commit("Go on");
+    assert_eq!(setup.states("area"), LANDED);
+    // A rewritten commit with another tree is another change.
+    setup.repo.git(["reset", "--quiet", "--hard", &commit]);
+    setup.repo.write("other.txt", "1");
+    setup.repo.git(["add", "other.txt"]);
+    setup.repo.git(amend);
+    assert_eq!(setup.states("area"), NOTHING);
+    setup.repo.git(["reset", "--quiet", "--hard", &commit]);
     // The requirement says something else now.
     setup.repo.write(
         ".crucible/specs/area/artifacts/00-requirements.md",
