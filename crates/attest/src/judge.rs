@@ -258,14 +258,17 @@ fn judge_statements<'p>(
     let (commit, tree) = match target {
         Target::Commit { id, parsed, .. } => ((*id).to_owned(), parsed.tree.clone()),
         Target::File { .. } => {
-            let says = |subject: &str, algorithm: &str| {
+            let has_subject = |subject: &str, algorithm: &str| {
                 first
                     .statement
                     .digest(subject, algorithm)
                     .unwrap_or_default()
                     .to_owned()
             };
-            (says("commit", "gitCommit"), says("tree", "gitTree"))
+            (
+                has_subject("commit", "gitCommit"),
+                has_subject("tree", "gitTree"),
+            )
         }
     };
     // Everything except the subjects comes from the statement itself.

@@ -355,15 +355,15 @@ impl ClientProgram {
 /// message as it is, several with their roles. A message that begins with a slash also gets its role,
 /// because clients would take it for a command.
 pub(crate) fn conversation(inv: &LlmInvocation) -> (String, String) {
-    let of = |requested: fn(Role) -> bool| {
+    let names_of = |requested: fn(Role) -> bool| {
         inv.messages
             .iter()
             .filter(move |message| requested(message.role))
     };
-    let system: Vec<&str> = of(|role| role == Role::System)
+    let system: Vec<&str> = names_of(|role| role == Role::System)
         .map(|message| message.content.as_str())
         .collect();
-    let turns: Vec<_> = of(|role| role != Role::System).collect();
+    let turns: Vec<_> = names_of(|role| role != Role::System).collect();
     let prompt = match turns.as_slice() {
         [only] if !only.content.as_str().trim_start().starts_with('/') => {
             only.content.as_str().to_owned()

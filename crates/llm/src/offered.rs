@@ -149,8 +149,8 @@ impl Entry {
 
 /// A price in OpenRouter's form, in dollars per token. It is -1 if the price depends on the request.
 fn price(pricing: &Value) -> Price {
-    let of = |name: &str| micro_dollars_per_million(pricing[name].as_str()?);
-    match of("prompt").zip(of("completion")) {
+    let price_of = |name: &str| micro_dollars_per_million(pricing[name].as_str()?);
+    match price_of("prompt").zip(price_of("completion")) {
         Some((input, output)) => Price::PerMillionTokens { input, output },
         None => Price::Unknown,
     }

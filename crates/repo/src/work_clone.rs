@@ -209,12 +209,12 @@ impl WorkClone {
         let format = "--format=%(objectname) %(refname)";
         let refs = |more: Option<String>| {
             let words = ["for-each-ref".to_owned(), format.to_owned()];
-            let of = if more.is_some() {
+            let prefix = if more.is_some() {
                 "refs/source/tags/"
             } else {
                 "refs/source/"
             };
-            Call::new(words.into_iter().chain(more).chain([of.to_owned()]))
+            Call::new(words.into_iter().chain(more).chain([prefix.to_owned()]))
         };
         let mut update = format!("update refs/heads/main {commit}\n").into_bytes();
         let tags = self.ok(refs(Some(format!("--merged={commit}")))).await?;

@@ -15,11 +15,11 @@
 
 mod exit_status;
 mod file_name;
-mod handed;
 mod judge;
 mod key_lines;
 mod keywords;
 mod name;
+mod provided;
 mod report;
 mod rule;
 mod scanner;
@@ -27,8 +27,8 @@ mod stream;
 mod walk;
 
 pub use file_name::{is_secret_directory, is_secret_file};
-pub use handed::{ProvidedValues, SHORTEST_PROVIDED};
 pub use name::{SecretInName, free_of_secrets};
+pub use provided::{ProvidedValues, SHORTEST_PROVIDED};
 pub use report::findings;
 pub use rule::{RuleId, RulesError};
 pub use scanner::{MARKER_BEGIN, Redacted, Scanner, SecretMatch};

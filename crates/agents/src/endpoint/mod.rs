@@ -481,14 +481,14 @@ impl Shared {
 
     /// Whether a request holds the token, wherever its wire puts a key.
     fn has_token(&self, uri: &Uri, headers: &HeaderMap) -> bool {
-        let of = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let bearer = of("authorization").and_then(|value| value.strip_prefix("Bearer "));
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let bearer = header("authorization").and_then(|value| value.strip_prefix("Bearer "));
         let query = uri
             .query()
             .unwrap_or_default()
             .split('&')
             .find_map(|pair| pair.strip_prefix("key="));
-        [of("x-api-key"), of("x-goog-api-key"), bearer, query]
+        [header("x-api-key"), header("x-goog-api-key"), bearer, query]
             .into_iter()
             .flatten()
             .any(|token| token == self.token.expose())

@@ -119,7 +119,7 @@ impl UsageReader {
     }
 
     fn message(&mut self, event: &Value) {
-        let of = |usage: &Value, known: Usage| {
+        let merge_usage = |usage: &Value, known: Usage| {
             let count = |name: &str, known: u64| usage[name].as_u64().unwrap_or(known);
             let long = usage["cache_creation"]["ephemeral_1h_input_tokens"]
                 .as_u64()
@@ -138,7 +138,7 @@ impl UsageReader {
         };
         for usage in [&event["message"]["usage"], &event["usage"]] {
             if usage.is_object() {
-                self.usage = Some(of(usage, self.usage.unwrap_or_default()));
+                self.usage = Some(merge_usage(usage, self.usage.unwrap_or_default()));
             }
         }
         let blocks = event["content"]

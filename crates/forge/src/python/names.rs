@@ -402,8 +402,8 @@ impl<'s> Names<'s> {
 /// The named parts of a node, without comments.
 pub(crate) fn parts(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
-    let spoken = |part: &Node<'_>| !matches!(part.kind(), "comment" | "line_continuation");
-    node.named_children(&mut cursor).filter(spoken).collect()
+    let is_code = |part: &Node<'_>| !matches!(part.kind(), "comment" | "line_continuation");
+    node.named_children(&mut cursor).filter(is_code).collect()
 }
 
 /// One name that an import binds.

@@ -295,10 +295,11 @@ fn of_text(log: Option<&str>) -> FailureDiagnosis {
             Map::new(),
         );
     };
-    let says = |words: &Option<Regex>| words.as_ref().is_some_and(|words| words.is_match(log));
+    let matches_log =
+        |words: &Option<Regex>| words.as_ref().is_some_and(|words| words.is_match(log));
     let kind = WORDS
         .iter()
-        .find(|(_, words)| says(words))
+        .find(|(_, words)| matches_log(words))
         .map_or(FailureKind::Unknown, |(kind, _)| *kind);
     let why = "no record of it is kept; this is a guess by words of its log".to_owned();
     FailureDiagnosis::new(kind, DiagnosisBasis::LogText, why, [], Map::new())

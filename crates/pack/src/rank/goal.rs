@@ -382,7 +382,7 @@ impl Goal {
 
     fn mention_points(&self, path: &RepoPath) -> u64 {
         let path = path.as_str().to_lowercase();
-        let of = |mention: &String| {
+        let from_mention = |mention: &String| {
             if path == *mention {
                 2000
             } else if path
@@ -399,7 +399,7 @@ impl Goal {
                 0
             }
         };
-        self.mentions.iter().map(of).max().unwrap_or(0)
+        self.mentions.iter().map(from_mention).max().unwrap_or(0)
     }
 
     /// The points of a file in a directory that is the goal's area.

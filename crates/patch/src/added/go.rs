@@ -21,13 +21,13 @@ const FORBIDDEN: [&str; 9] = [
 fn unit(node: Node<'_>, text: &str) -> UnitKind {
     match node.kind() {
         "function_declaration" => {
-            let of = |field| {
+            let child = |field| {
                 node.child_by_field_name(field)
                     .and_then(|part| text.get(part.byte_range()))
             };
             let (name, parameters) = (
-                of("name").unwrap_or_default(),
-                of("parameters").unwrap_or_default(),
+                child("name").unwrap_or_default(),
+                child("parameters").unwrap_or_default(),
             );
             let rest = name.strip_prefix("Test");
             let is_test = rest

@@ -246,12 +246,19 @@ fn name_of(parsed: &Parsed<'_>, node: Node<'_>) -> Option<String> {
                 .child_by_field_name("receiver")
                 .and_then(text)
                 .unwrap_or_default();
-            let of: String = receiver
+            let receiver_text: String = receiver
                 .chars()
                 .filter(|c| c.is_alphanumeric() || *c == '_' || *c == ' ')
                 .collect();
-            let of = of.rsplit(' ').next().unwrap_or_default().to_owned();
-            Some(format!("{of}.{}", text(node.child_by_field_name("name")?)?))
+            let receiver_type = receiver_text
+                .rsplit(' ')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            Some(format!(
+                "{receiver_type}.{}",
+                text(node.child_by_field_name("name")?)?
+            ))
         }
         "function_definition" if parsed.grammar == Grammar::C => {
             let mut declarator = node.child_by_field_name("declarator")?;

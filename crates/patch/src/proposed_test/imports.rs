@@ -58,8 +58,8 @@ pub(super) fn imports(parsed: &Parsed<'_>, nodes: &[Node<'_>]) -> Result<Imports
     for node in nodes {
         match node.kind() {
             "import_from_statement" => {
-                let of = node.child_by_field_name("module_name");
-                module(of.map_or("", |of| text(parsed, of)))?;
+                let module_node = node.child_by_field_name("module_name");
+                module(module_node.map_or("", |of| text(parsed, of)))?;
                 of_statements.insert(node.id());
             }
             "import_statement" if parsed.grammar == Grammar::Python => {
@@ -71,8 +71,8 @@ pub(super) fn imports(parsed: &Parsed<'_>, nodes: &[Node<'_>]) -> Result<Imports
                 of_statements.insert(node.id());
             }
             "import_statement" => {
-                let of = node.child_by_field_name("source");
-                module(of.map_or("", |of| text(parsed, of)))?;
+                let module_node = node.child_by_field_name("source");
+                module(module_node.map_or("", |of| text(parsed, of)))?;
                 of_statements.insert(node.id());
             }
             "call_expression" => {

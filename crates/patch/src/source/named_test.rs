@@ -85,7 +85,7 @@ struct Path {
 }
 
 impl Path {
-    fn of(labels: impl IntoIterator<Item = Label>) -> Self {
+    fn from_labels(labels: impl IntoIterator<Item = Label>) -> Self {
         Self {
             labels: labels.into_iter().collect(),
             root: Root::File,
@@ -178,7 +178,7 @@ fn path_in<'b>(blocks: impl ExactSizeIterator<Item = &'b Block>, own: &str) -> O
     if blocks.len() > MAX_NESTING {
         return None;
     }
-    let mut path = Path::of([]);
+    let mut path = Path::from_labels([]);
     for block in blocks {
         match block {
             Block::Plain => {}
@@ -466,7 +466,7 @@ impl PythonFile {
                 own.iter().any(|own| {
                     let label = Label::Name((*own).clone());
                     let labels = class.labels.iter().cloned().chain([label]);
-                    is_named(&Path::of(labels)) && self.inherits(class, own)
+                    is_named(&Path::from_labels(labels)) && self.inherits(class, own)
                 })
             })
     }
@@ -556,9 +556,11 @@ fn c_definitions(masked: &[u8], name: &str) -> Definitions {
         let own = Label::Name(token.name());
         match suite {
             Some(suite) => {
-                found.paths.push(Path::of([Label::Name(suite), own]));
+                found
+                    .paths
+                    .push(Path::from_labels([Label::Name(suite), own]));
             }
-            None => words.push(Path::of([own])),
+            None => words.push(Path::from_labels([own])),
         }
     }
     if found.paths.is_empty() {
@@ -571,14 +573,14 @@ fn c_definitions(masked: &[u8], name: &str) -> Definitions {
 fn without_numbers(name: &str) -> String {
     let is_number = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     let (first, rest) = name.split_once('/').unwrap_or((name, ""));
-    let mut kept = first.to_owned();
+    let mut content = first.to_owned();
     for part in rest.split('/').filter(|part| !is_number(part)) {
         match part.split_once('.') {
-            Some((number, name)) if is_number(number) => kept.extend([".", name]),
-            _ => kept.extend(["/", part]),
+            Some((number, name)) if is_number(number) => content.extend([".", name]),
+            _ => content.extend(["/", part]),
         }
     }
-    kept
+    content
 }
 
 #[cfg(test)]

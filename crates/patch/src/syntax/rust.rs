@@ -65,14 +65,14 @@ pub(super) fn classify<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
 
 /// An `impl` is found by its trait and its type, as they are written. Bounds and `where` are not part of its name.
 fn implementation<'t>(node: Node<'t>, text: &str) -> NodeClass<'t> {
-    let of = |field: &str| {
+    let field_text = |field: &str| {
         node.child_by_field_name(field)
             .and_then(|part| text.get(part.byte_range()))
     };
-    let Some(on) = of("type") else {
+    let Some(on) = field_text("type") else {
         return NodeClass::Other;
     };
-    let (name, short) = match of("trait") {
+    let (name, short) = match field_text("trait") {
         Some(what) => (
             format!(
                 "{} for {}",

@@ -47,10 +47,10 @@ impl CommitReader {
         };
         let names = commits.iter().map(Oid::to_string).collect();
         let known = self.note_blobs(notes, &names).await?;
-        let of = |commit: &Oid| known.get(commit.as_str()).map_or(&[][..], Vec::as_slice);
+        let blobs_of = |commit: &Oid| known.get(commit.as_str()).map_or(&[][..], Vec::as_slice);
         let blobs: Vec<Oid> = commits
             .iter()
-            .flat_map(|commit| of(commit).to_vec())
+            .flat_map(|commit| blobs_of(commit).to_vec())
             .collect();
         let mut read = self
             .read_objects(&blobs, ObjectKind::Blob, limit)
@@ -58,7 +58,10 @@ impl CommitReader {
             .into_iter();
         let mut notes = Vec::with_capacity(commits.len());
         for commit in commits {
-            let parts: Vec<ReadObject> = of(commit).iter().filter_map(|_| read.next()).collect();
+            let parts: Vec<ReadObject> = blobs_of(commit)
+                .iter()
+                .filter_map(|_| read.next())
+                .collect();
             notes.push(joined(parts));
         }
         Ok(notes)

@@ -141,11 +141,11 @@ impl ConfigFiles {
     }
 
     fn includes(&self, env: &Environment) -> BTreeSet<PathBuf> {
-        let of = |(file, entries): (&PathBuf, &Vec<Entry>)| -> Vec<PathBuf> {
+        let files_of = |(file, entries): (&PathBuf, &Vec<Entry>)| -> Vec<PathBuf> {
             let included = |entry: &Entry| entry.included(file, env);
             entries.iter().filter_map(included).collect()
         };
-        self.entries.iter().flat_map(of).collect()
+        self.entries.iter().flat_map(files_of).collect()
     }
 
     async fn add(

@@ -228,16 +228,21 @@ impl Settings {
         // A relative path in a variable is refused by git.
         let included = |entry: &Entry| entry.included(Path::new("/environment"), env);
         shared.extend(in_environment.iter().filter_map(included));
-        let of = |is_around: bool| -> BTreeSet<PathBuf> {
+        let places_where = |is_around: bool| -> BTreeSet<PathBuf> {
             let repositories = found.repositories.iter();
             let repositories = repositories.filter(|repository| repository.is_around == is_around);
             repositories.flat_map(Repository::settings).collect()
         };
-        let (mut strict, nested) = (of(true), of(false));
+        let (mut strict, nested) = (places_where(true), places_where(false));
         strict.extend(shared.iter().cloned());
         let files = match runner {
             Ok(runner) => ConfigFiles::read(runner, env, strict, nested).await?,
-            Err(_) if nested.iter().chain(&of(true)).any(|file| file.exists()) => {
+            Err(_)
+                if nested
+                    .iter()
+                    .chain(&places_where(true))
+                    .any(|file| file.exists()) =>
+            {
                 return Err(git_is_missing(env));
             }
             // Without git and without settings of a repository nothing is run.

@@ -356,10 +356,10 @@ impl Judging<'_> {
             .filter(|child| !known.contains(child.as_str()))
             .collect();
         let notes = self.notes_of(&others).await?;
-        let of = |(commit, note): (&Oid, &ReadObject)| {
+        let from_note = |(commit, note): (&Oid, &ReadObject)| {
             signed_run_use(self.policy, commit.as_str(), bytes_of(note)?)
         };
-        Ok(others.iter().zip(&notes).filter_map(of).collect())
+        Ok(others.iter().zip(&notes).filter_map(from_note).collect())
     }
 }
 

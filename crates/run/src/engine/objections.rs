@@ -247,8 +247,10 @@ impl Engine<'_> {
                         label: format!("expected value of {}", raised.test.name),
                         chat,
                     };
-                    let asked = self.ask_objector(clients, number, question).await?;
-                    let Some(answer) = asked else { return Ok(None) };
+                    let objection_answer = self.ask_objector(clients, number, question).await?;
+                    let Some(answer) = objection_answer else {
+                        return Ok(None);
+                    };
                     let is_read = answer.unread.is_none();
                     second = Some(read_expectation(&answer.text).filter(|_| is_read));
                 }

@@ -198,7 +198,7 @@ pub(super) fn dependencies(mentions: &[Mention], tree: &Tree<'_>, scope: &mut Go
 
 /// A goal that mentions the README or the changelog means the files of that name at the top.
 pub(super) fn documents(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalScope) {
-    let says = |words: &[&str]| {
+    let has_words = |words: &[&str]| {
         mentions
             .iter()
             .any(|mention| words.contains(&mention.word.as_str()))
@@ -214,9 +214,9 @@ pub(super) fn documents(mentions: &[Mention], tree: &Tree<'_>, scope: &mut GoalS
             .unwrap_or_default()
             .to_ascii_lowercase();
         let is_meant = match stem.as_str() {
-            "readme" => says(&["readme"]),
-            "changelog" | "changes" | "history" | "news" => says(&["changelog"]),
-            "contributing" => says(&["contributing"]),
+            "readme" => has_words(&["readme"]),
+            "changelog" | "changes" | "history" | "news" => has_words(&["changelog"]),
+            "contributing" => has_words(&["contributing"]),
             _ => false,
         };
         if is_meant {

@@ -294,15 +294,15 @@ impl<'r> Judge<'r> {
         for outcome in &ended {
             let path = outcome.replace(attempt::OUTCOME, attempt::REVIEW);
             let recorded = recorded_files(&self.read.events).contains_key(path.as_str());
-            let says = if recorded {
+            let reason = if recorded {
                 self.digest(&path)
             } else {
                 self.review_of(outcome)
             };
-            if !recorded && says.is_some() {
-                self.compare_copy(&path, says, outcome);
+            if !recorded && reason.is_some() {
+                self.compare_copy(&path, reason, outcome);
             }
-            review = says.map(|says| (path, says));
+            review = reason.map(|says| (path, says));
         }
         if !has_ended(reached) {
             return;
@@ -331,10 +331,10 @@ impl<'r> Judge<'r> {
             if copy == layout::VERIFY_REPORT && self.has(EventKind::VerifyPassed) {
                 continue;
             }
-            let says = recorded
+            let reason = recorded
                 .get(original.as_str())
                 .and_then(|digest| digest.parse().ok());
-            self.compare_copy(copy, says, &original);
+            self.compare_copy(copy, reason, &original);
         }
     }
 

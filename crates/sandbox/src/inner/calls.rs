@@ -418,8 +418,8 @@ fn allowed(calls: SyscallClass, pid: u32) -> Result<Rules, String> {
     ]);
     rules.extend(OPENING.iter().map(|(call, _)| (*call, Vec::new())));
     for call in OWN_PID_OR_ZERO {
-        let of = |process: u32| rule(&[(0, SeccompCmpOp::Eq, process.into())]);
-        rules.insert(*call, vec![of(0)?, of(pid)?]);
+        let process_rule = |process: u32| rule(&[(0, SeccompCmpOp::Eq, process.into())]);
+        rules.insert(*call, vec![process_rule(0)?, process_rule(pid)?]);
     }
     let asking = REQUESTS
         .iter()

@@ -77,8 +77,11 @@ impl PhaseDefinition for FinalPhase {
         {
             verdict.push(finding);
         }
-        let of = |phase| artifact(input, phase).map_or("", Untrusted::as_str);
-        let (tasks, review) = (of(PhaseId::Tasks), of(PhaseId::Review));
+        let artifact_text = |phase| artifact(input, phase).map_or("", Untrusted::as_str);
+        let (tasks, review) = (
+            artifact_text(PhaseId::Tasks),
+            artifact_text(PhaseId::Review),
+        );
         let remarks = read_review(&review.replace("\r\n", "\n")).remarks.len();
         let found = parse_ids(&body, 'F')
             .into_iter()
@@ -98,7 +101,7 @@ impl PhaseDefinition for FinalPhase {
         if !verdict.passes() {
             return Err(verdict);
         }
-        let table = traceability(of(PhaseId::Requirements), tasks, review);
+        let table = traceability(artifact_text(PhaseId::Requirements), tasks, review);
         Ok(PhaseDocument {
             text: format!("{text}\n{table}"),
             warnings,

@@ -119,8 +119,8 @@ pub(super) async fn read(gh: &Gh, issue: &IssueRef) -> Result<FetchedIssue, Spec
             "{issue} was moved; GitHub answers with {place}, which is used"
         ));
     }
-    let says = |text: &str| !says_nothing(text);
-    let text = match (says(&title), says(&body)) {
+    let has_text = |text: &str| !says_nothing(text);
+    let text = match (has_text(&title), has_text(&body)) {
         (true, true) => format!("# {title}\n\n{}\n", body.trim_end()),
         (true, false) => format!("# {title}\n"),
         (false, true) => body,

@@ -273,14 +273,17 @@ fn workspace_spec(
     let error = status.as_ref().err().cloned();
     let status = status.as_ref().ok().and_then(Option::as_ref);
     let phases = status.map_or(&[][..], |status| &status.phase_statuses);
-    let of = |requested: PhaseCondition| -> Vec<PhaseId> {
+    let phases_in = |requested: PhaseCondition| -> Vec<PhaseId> {
         phases
             .iter()
             .filter(|phase| phase.status == requested)
             .map(|phase| phase.phase_id)
             .collect()
     };
-    let (failed, stale) = (of(PhaseCondition::Failed), of(PhaseCondition::Stale));
+    let (failed, stale) = (
+        phases_in(PhaseCondition::Failed),
+        phases_in(PhaseCondition::Stale),
+    );
     let reached = phases
         .iter()
         .take_while(|phase| phase.status == PhaseCondition::Success)
@@ -291,25 +294,26 @@ fn workspace_spec(
     let receipts = status.map_or(0, |status| {
         status.problems.len() as u64 + status.problems_left_out
     });
-    let problems = receipts + of(PhaseCondition::Changed).len() as u64;
+    let problems = receipts + phases_in(PhaseCondition::Changed).len() as u64;
     let begun = phases
         .iter()
         .any(|phase| phase.last_success_at.is_some() || phase.status == PhaseCondition::Success);
-    let standing = if error.is_some() || problems > 0 || !of(PhaseCondition::Damaged).is_empty() {
-        SpecStanding::Damaged
-    } else if !failed.is_empty() {
-        SpecStanding::Failed
-    } else if !stale.is_empty() {
-        SpecStanding::Stale
-    } else if pending_fixups > 0 {
-        SpecStanding::Pending
-    } else if reached == PhaseId::ALL.last().copied() {
-        SpecStanding::Done
-    } else if reached.is_some() || begun {
-        SpecStanding::InProgress
-    } else {
-        SpecStanding::NotStarted
-    };
+    let standing =
+        if error.is_some() || problems > 0 || !phases_in(PhaseCondition::Damaged).is_empty() {
+            SpecStanding::Damaged
+        } else if !failed.is_empty() {
+            SpecStanding::Failed
+        } else if !stale.is_empty() {
+            SpecStanding::Stale
+        } else if pending_fixups > 0 {
+            SpecStanding::Pending
+        } else if reached == PhaseId::ALL.last().copied() {
+            SpecStanding::Done
+        } else if reached.is_some() || begun {
+            SpecStanding::InProgress
+        } else {
+            SpecStanding::NotStarted
+        };
     WorkspaceSpec {
         spec_id: entry.id.clone(),
         tags: entry.tags.clone(),

@@ -118,11 +118,11 @@ impl<'t> Names<'t> {
 
 /// Returns whether a test is of this file, as far as its name says.
 fn may_be_in(test: &str, path: &str) -> bool {
-    let of = test
+    let head = test
         .split("::")
         .next()
         .and_then(|part| part.split(" > ").next());
-    let file = of.filter(|file| *file != test && file.contains('.') && !file.contains(' '));
+    let file = head.filter(|file| *file != test && file.contains('.') && !file.contains(' '));
     file.is_none_or(|file| {
         let (long, short) = if path.len() < file.len() {
             (file, path)

@@ -78,12 +78,12 @@ fn nothing_ran(output: &CommandOutput<'_>) -> bool {
     {
         return false;
     }
-    let says = |sign: &str| {
+    let has_sign = |sign: &str| {
         output
             .lines()
             .any(|line| line.trim_start_matches([' ', '=', '\t']).starts_with(sign))
     };
-    if candidates(output).any(|runner| runner.nothing_ran().iter().any(|sign| says(sign))) {
+    if candidates(output).any(|runner| runner.nothing_ran().iter().any(|sign| has_sign(sign))) {
         return true;
     }
     // A program that is not a runner may print a runner's counts, for example a build that tests one of its

@@ -176,7 +176,7 @@ pub(super) fn is_filled_before(items: &[Item<'_>], at: usize, kinds: &MacroMatch
 
 /// What the macros of a text match its variables with.
 pub(super) struct MacroMatchers<'a> {
-    of: BTreeMap<&'a [u8], BTreeSet<&'a [u8]>>,
+    matchers: BTreeMap<&'a [u8], BTreeSet<&'a [u8]>>,
 }
 
 impl<'a> MacroMatchers<'a> {
@@ -191,12 +191,12 @@ impl<'a> MacroMatchers<'a> {
                 of.entry(name.text).or_default().insert(kind.text);
             }
         }
-        Self { of }
+        Self { matchers: of }
     }
 
     /// Whether every macro matches a variable with one of these kinds.
     fn is_one_of(&self, variable: &Item<'_>, kinds: &[&str]) -> bool {
-        let known = self.of.get(variable.text);
+        let known = self.matchers.get(variable.text);
         known.is_some_and(|known| {
             let is_one = |kind: &&[u8]| kinds.iter().any(|one| one.as_bytes() == *kind);
             known.iter().all(is_one)
