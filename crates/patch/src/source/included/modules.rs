@@ -181,14 +181,14 @@ pub(super) struct MacroMatchers<'a> {
 
 impl<'a> MacroMatchers<'a> {
     pub(super) fn from_items(items: &[Item<'a>]) -> Self {
-        let mut of: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
+        let mut kinds: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
         for window in items.windows(3) {
             if let [name, colon, kind] = window
                 && is_variable(name)
                 && colon.is(":")
                 && !kind.is(":")
             {
-                of.entry(name.text).or_default().insert(kind.text);
+                kinds.entry(name.text).or_default().insert(kind.text);
             }
         }
         Self { matchers: of }
