@@ -7,6 +7,7 @@ use crucible_host::env::Environment;
 
 use crate::bubblewrap::BUBBLEWRAP;
 use crate::error::SandboxError;
+use crate::guard;
 use crate::identity::Identity;
 use crate::layers::{ActiveLayer, Layer, Layers, MissingLayer};
 use crate::sandbox::{reported_layers, run_isolated};
@@ -41,6 +42,7 @@ pub(crate) fn probe_host(launcher: Option<&Launcher>, env: &Environment) -> Host
     let Some(launcher) = launcher else {
         return nothing("no launcher for the inner stage is configured");
     };
+    guard::start(Some(launcher));
     let result = std::thread::scope(|scope| {
         scope
             .spawn(|| {

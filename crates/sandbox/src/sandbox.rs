@@ -11,6 +11,7 @@ use crate::bubblewrap;
 use crate::cgroup::{CgroupParents, Group};
 use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
+use crate::guard;
 use crate::hidden;
 use crate::hosts;
 use crate::layers::{
@@ -89,15 +90,11 @@ impl Sandbox {
         &self.offer().layers
     }
 
-    /// The path of this program.
-    pub(crate) fn own_program(&self) -> Result<PathBuf, SandboxError> {
-        let launcher = self.launcher.as_ref();
-        launcher
-            .map(|launcher| launcher.program.clone())
-            .ok_or_else(|| SandboxError::Setup {
-                detail: "the path of this program is unknown, so it cannot be started again"
-                    .to_owned(),
-            })
+    /// The command of the inner stage.
+    pub(crate) fn launcher(&self) -> Result<&Launcher, SandboxError> {
+        self.launcher.as_ref().ok_or_else(|| SandboxError::Setup {
+            detail: "the path of this program is unknown, so it cannot be started again".to_owned(),
+        })
     }
 
     /// The environment that tells where things are.
@@ -119,6 +116,7 @@ impl Sandbox {
     /// its limits is a [`Completed`].
     pub async fn run(&self, mut spawn: Spawn) -> Result<Completed, SandboxError> {
         let watch = Stopwatch::start();
+        guard::start(self.launcher.as_ref());
         let resources = &mut spawn.limits.resources;
         resources.memory = resources.memory.min(self.caps.memory);
         resources.processes = resources.processes.min(self.caps.processes);
