@@ -8,6 +8,7 @@
 //! What always holds: a program has its mark before it checks that this process lives, so the guard misses none. The
 //! guard is no child of this process, has no mark of its own, and ends within [`GRACE`] and [`KILLING`].
 
+use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, PipeWriter};
@@ -27,7 +28,7 @@ use crate::{sys, tree};
 
 /// The argument of the inner stage's program that makes it the guard.
 pub(crate) const WORD: &str = "guard";
-/// Its name in process lists: whoever ends all processes of this program by their name must not end it, too.
+/// Its name in process lists, so that a `killall crucible` does not end it.
 const NAME: &str = "sandbox-guard";
 /// Time between TERM and KILL for trusted programs.
 const GRACE: Duration = Duration::from_secs(5);
@@ -65,13 +66,13 @@ impl Mark {
     }
 
     /// The live processes that have this mark, with the signal that each gets first.
-    fn processes(self) -> Vec<(Pid, Signal)> {
+    fn processes(self) -> Vec<(Pid, ProcessStat, Signal)> {
         let marked = tree::all_processes().filter_map(|pid| {
             let limit = limit_of(pid)?;
             let signals = [Signal::TERM, Signal::KILL];
             let signal = signals.into_iter().find(|s| self.limit(*s) == limit)?;
             let stat = ProcessStat::of(pid.as_raw_nonzero().get())?;
-            (!stat.has_ended()).then_some((pid, signal))
+            (!stat.has_ended()).then_some((pid, stat, signal))
         });
         marked.collect()
     }
@@ -150,22 +151,28 @@ pub(crate) fn run(args: &[OsString]) -> io::Result<ExitCode> {
 fn end_processes(mark: Mark) {
     let watch = Stopwatch::start();
     let mut quiet = 0;
-    let mut is_first = true;
+    let mut asked = BTreeSet::new();
     while quiet < 2 && watch.elapsed() < GRACE + KILLING {
         let found = mark.processes();
         quiet = if found.is_empty() { quiet + 1 } else { 0 };
-        for (pid, signal) in &found {
-            // Only once: what is started from now on cleans up.
-            let signal = match *signal {
-                Signal::TERM if watch.elapsed() < GRACE && is_first => Signal::TERM,
-                Signal::TERM if watch.elapsed() < GRACE => continue,
+        let numbers: BTreeSet<i32> = found.iter().map(|(pid, ..)| pid.as_raw_pid()).collect();
+        let is_first = asked.is_empty();
+        for (pid, stat, first) in found {
+            let signal = match first {
+                Signal::TERM if watch.elapsed() < GRACE => {
+                    // A program that got it may start others to clean up: they are spared as long as it lives.
+                    let is_spared = !is_first && numbers.contains(&stat.parent);
+                    if is_spared || !asked.insert((pid.as_raw_pid(), stat.started)) {
+                        continue;
+                    }
+                    Signal::TERM
+                }
                 _ => Signal::KILL,
             };
             // An error means that it has ended.
-            let _ = kill_process(*pid, signal);
+            let _ = kill_process(pid, signal);
         }
-        is_first = false;
-        if !found.is_empty() {
+        if quiet == 0 {
             std::thread::sleep(PAUSE);
         }
     }

@@ -1,6 +1,7 @@
 //! Finds out what this machine offers, by trying it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_host::env::Environment;
@@ -148,7 +149,18 @@ async fn trial(
         .chain(["nothing".into()])
         .collect();
     spawn.confinement = Confinement::Confined(profile.clone());
-    reported_layers(&run_isolated(spawn, &profile, launcher, features, None, env).await?)
+    reported_layers(
+        &run_isolated(
+            spawn,
+            &profile,
+            launcher,
+            features,
+            None,
+            env,
+            Arc::default(),
+        )
+        .await?,
+    )
 }
 
 async fn version(env: &Environment) -> Option<String> {
@@ -160,9 +172,10 @@ async fn version(env: &Environment) -> Option<String> {
     spawn.args = vec!["--version".into()];
     let target = crate::plan::target(&spawn, None).ok()?;
     let plan = crate::plan::direct(&spawn, target).ok()?;
-    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None))
-        .await
-        .ok()?;
+    let observed =
+        crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None, Arc::default()))
+            .await
+            .ok()?;
     Some(observed.stdout.text().trim().chars().take(60).collect())
 }
 

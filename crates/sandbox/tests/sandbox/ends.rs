@@ -1,9 +1,11 @@
 //! Programs that do not want to end, and who is left when they do.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::End;
+use tokio::sync::Notify;
 
 use crate::support::{Scratch, eventually, mark, part, play, processes_with, run, runtime};
 
@@ -38,6 +40,30 @@ fn one_that_hangs_is_ended_in_time() {
         );
         assert!(done.duration >= Duration::from_millis(400));
         assert_eq!(processes_with(&mark), [""; 0]);
+    }
+}
+
+#[test]
+fn stopped_program_keeps_its_output() {
+    let scratch = Scratch::new();
+    let sandbox = scratch.sandbox();
+    for confined in [true, false] {
+        let stop = Arc::new(Notify::new());
+        let began = scratch.copy.join("began");
+        let script = "echo said; touch began; exec sleep 600";
+        let completed = runtime().block_on(async {
+            let running = sandbox.run_until(spawn(&scratch, confined, script), Arc::clone(&stop));
+            let stopping = async {
+                while !began.exists() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                stop.notify_one();
+            };
+            tokio::join!(running, stopping).0.unwrap()
+        });
+        assert_eq!(completed.end, End::TimedOut);
+        assert_eq!(completed.stdout.text(), "said\n");
+        std::fs::remove_file(&began).unwrap();
     }
 }
 
