@@ -494,7 +494,7 @@ mod slow {
         let ended = setup.start();
         assert!(ended.stderr.contains("kept asking"), "{}", ended.stderr);
         let log = setup.run_dir().join("logs/agents/001.stopped.stdout.log");
-        let log = fs::read_to_string(log).unwrap();
+        let log = std::fs::read_to_string(log).unwrap();
         assert!(log.starts_with("200\n"), "{log}");
         assert!(log.contains("insufficient_quota"), "{log}");
     }
