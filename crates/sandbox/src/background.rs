@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use crate::Sandbox;
 use crate::directory::Directory;
 use crate::error::SandboxError;
+use crate::guard;
 use crate::spawner;
 use crate::sys;
 
@@ -59,7 +60,9 @@ impl Sandbox {
             env,
             stderr,
         } = start;
-        let program = self.own_program()?;
+        let launcher = self.launcher()?;
+        guard::start(Some(launcher));
+        let program = launcher.program.clone();
         let cwd = Directory::open(&cwd)
             .map_err(|problem| SandboxError::WorkingDirectory { path: cwd, problem })?;
         let mut command = sys::command(program.as_os_str());

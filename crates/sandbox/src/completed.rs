@@ -63,7 +63,7 @@ pub enum End {
     Exited(i32),
     /// By this signal, from outside.
     Signalled(i32),
-    /// By us, because its time was over.
+    /// By us, because its time was over or the caller asked for it ([`crate::Sandbox::run_until`]).
     TimedOut,
     /// By us, because it printed more than [`crate::Limits::runaway`] on one stream.
     OutputLimit,

@@ -11,6 +11,8 @@
 //! (`hosts`, `forward`), and whatever it left behind is found through `/proc` and ended (`tree`). Confined programs are reached through bubblewrap (`layout`, `bubblewrap`)
 //! and an inner stage of this same binary (`inner`), to which a private socket carries the order (`wire`).
 //!
+//! If this process is killed, a guard process ends its programs (`guard`).
+//!
 //! [`Sandbox::start_in_background`] is for work that goes on after this process: it starts this very program again, and nothing else.
 //!
 //! What always holds: no shell; the child's environment is exactly what was given; no descriptor above 2
@@ -29,6 +31,7 @@ mod environment;
 mod error;
 mod exit_status;
 mod forward;
+mod guard;
 mod hidden;
 mod hosts;
 mod identity;

@@ -1,12 +1,14 @@
 //! Finds out what this machine offers, by trying it.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crucible_host::env::Environment;
 
 use crate::bubblewrap::BUBBLEWRAP;
 use crate::error::SandboxError;
+use crate::guard;
 use crate::identity::Identity;
 use crate::layers::{ActiveLayer, Layer, Layers, MissingLayer};
 use crate::sandbox::{reported_layers, run_isolated};
@@ -41,6 +43,7 @@ pub(crate) fn probe_host(launcher: Option<&Launcher>, env: &Environment) -> Host
     let Some(launcher) = launcher else {
         return nothing("no launcher for the inner stage is configured");
     };
+    guard::start(Some(launcher));
     let result = std::thread::scope(|scope| {
         scope
             .spawn(|| {
@@ -146,7 +149,18 @@ async fn trial(
         .chain(["nothing".into()])
         .collect();
     spawn.confinement = Confinement::Confined(profile.clone());
-    reported_layers(&run_isolated(spawn, &profile, launcher, features, None, env).await?)
+    reported_layers(
+        &run_isolated(
+            spawn,
+            &profile,
+            launcher,
+            features,
+            None,
+            env,
+            Arc::default(),
+        )
+        .await?,
+    )
 }
 
 async fn version(env: &Environment) -> Option<String> {
@@ -158,9 +172,10 @@ async fn version(env: &Environment) -> Option<String> {
     spawn.args = vec!["--version".into()];
     let target = crate::plan::target(&spawn, None).ok()?;
     let plan = crate::plan::direct(&spawn, target).ok()?;
-    let observed = crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None))
-        .await
-        .ok()?;
+    let observed =
+        crate::supervise::supervise(plan, crate::sandbox::watch(spawn, None, Arc::default()))
+            .await
+            .ok()?;
     Some(observed.stdout.text().trim().chars().take(60).collect())
 }
 

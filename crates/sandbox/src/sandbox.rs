@@ -2,15 +2,17 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crucible_host::clock::Stopwatch;
 use crucible_host::env::Environment;
+use tokio::sync::Notify;
 
 use crate::bubblewrap;
 use crate::cgroup::{CgroupParents, Group};
 use crate::completed::{Completed, End, FORBIDDEN_SIGNAL};
 use crate::error::SandboxError;
+use crate::guard;
 use crate::hidden;
 use crate::hosts;
 use crate::layers::{
@@ -89,15 +91,11 @@ impl Sandbox {
         &self.offer().layers
     }
 
-    /// The path of this program.
-    pub(crate) fn own_program(&self) -> Result<PathBuf, SandboxError> {
-        let launcher = self.launcher.as_ref();
-        launcher
-            .map(|launcher| launcher.program.clone())
-            .ok_or_else(|| SandboxError::Setup {
-                detail: "the path of this program is unknown, so it cannot be started again"
-                    .to_owned(),
-            })
+    /// The command of the inner stage.
+    pub(crate) fn launcher(&self) -> Result<&Launcher, SandboxError> {
+        self.launcher.as_ref().ok_or_else(|| SandboxError::Setup {
+            detail: "the path of this program is unknown, so it cannot be started again".to_owned(),
+        })
     }
 
     /// The environment that tells where things are.
@@ -117,8 +115,23 @@ impl Sandbox {
     ///
     /// [`SandboxError`] when nothing could be run as asked. A program that fails, is killed or runs out of
     /// its limits is a [`Completed`].
-    pub async fn run(&self, mut spawn: Spawn) -> Result<Completed, SandboxError> {
+    pub async fn run(&self, spawn: Spawn) -> Result<Completed, SandboxError> {
+        self.run_until(spawn, Arc::default()).await
+    }
+
+    /// The same, but a notification to `stop` ends the process as the end of its time does ([`End::TimedOut`]), so that its
+    /// output is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::run`].
+    pub async fn run_until(
+        &self,
+        mut spawn: Spawn,
+        stop: Arc<Notify>,
+    ) -> Result<Completed, SandboxError> {
         let watch = Stopwatch::start();
+        guard::start(self.launcher.as_ref());
         let resources = &mut spawn.limits.resources;
         resources.memory = resources.memory.min(self.caps.memory);
         resources.processes = resources.processes.min(self.caps.processes);
@@ -131,11 +144,11 @@ impl Sandbox {
                     Vec::new(),
                 );
                 // What waits for a process is large, and whoever waits holds it: it lies on the heap, once for each process.
-                (Box::pin(run_direct(spawn, None)).await?, receipt)
+                (Box::pin(run_direct(spawn, None, stop)).await?, receipt)
             }
             Confinement::Confined(profile) => {
                 let profile = profile.clone();
-                Box::pin(self.run_confined(spawn, &profile)).await?
+                Box::pin(self.run_confined(spawn, &profile, stop)).await?
             }
         };
         let ObservedProgram {
@@ -165,6 +178,7 @@ impl Sandbox {
         &self,
         spawn: Spawn,
         profile: &Profile,
+        stop: Arc<Notify>,
     ) -> Result<(ObservedProgram, IsolationReceipt), SandboxError> {
         let requested = RequestedConfinement::from(profile.strength);
         let unwalled = |missing| {
@@ -177,9 +191,9 @@ impl Sandbox {
         if profile.strength == Strength::Off {
             let receipt = unwalled(MissingLayer::all("the sandbox is switched off"));
             let group = self.group(&spawn.limits.resources);
-            return Ok((run_direct(spawn, group).await?, receipt));
+            return Ok((run_direct(spawn, group, stop).await?, receipt));
         }
-        if let Some(completed) = self.run_untried(&spawn, profile).await? {
+        if let Some(completed) = self.run_untried(&spawn, profile, &stop).await? {
             return Ok(completed);
         }
         let layers = self.layers();
@@ -193,7 +207,7 @@ impl Sandbox {
         let Some(launcher) = &self.launcher else {
             let receipt = unwalled(missing);
             let group = self.group(&spawn.limits.resources);
-            return Ok((run_direct(spawn, group).await?, receipt));
+            return Ok((run_direct(spawn, group, stop).await?, receipt));
         };
         let surroundings = bubblewrap::stage_isolation(layers);
         let group = self.group(&spawn.limits.resources);
@@ -208,6 +222,7 @@ impl Sandbox {
             },
             group,
             &self.env,
+            stop,
         )
         .await?;
         let (reached, mut missing_layers) = reported_layers(&observed)?;
@@ -239,6 +254,7 @@ impl Sandbox {
         &self,
         spawn: &Spawn,
         profile: &Profile,
+        stop: &Arc<Notify>,
     ) -> Result<Option<(ObservedProgram, IsolationReceipt)>, SandboxError> {
         let Some(launcher) = &self.launcher else {
             return Ok(None);
@@ -256,11 +272,19 @@ impl Sandbox {
             overlays: Overlays::Missing,
         };
         let group = self.group(&spawn.limits.resources);
-        let completed = run_isolated(spawn.clone(), profile, launcher, features, group, &self.env)
-            .await
-            .and_then(|observed| {
-                reported_layers(&observed).map(|(reached, missing)| (observed, reached, missing))
-            });
+        let completed = run_isolated(
+            spawn.clone(),
+            profile,
+            launcher,
+            features,
+            group,
+            &self.env,
+            Arc::clone(stop),
+        )
+        .await
+        .and_then(|observed| {
+            reported_layers(&observed).map(|(reached, missing)| (observed, reached, missing))
+        });
         match completed {
             Ok((observed, reached, missing)) => {
                 let requested = RequestedConfinement::from(profile.strength);
@@ -286,11 +310,12 @@ pub(crate) async fn run_isolated(
     features: StageFeatures,
     group: Option<Group>,
     env: &Environment,
+    stop: Arc<Notify>,
 ) -> Result<ObservedProgram, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
     let program = target.program.clone();
     let plan = bubblewrap::plan(&spawn, profile, target, launcher, features, env)?;
-    let observed = supervise(plan, watch(spawn, group)).await?;
+    let observed = supervise(plan, watch(spawn, group, stop)).await?;
     match read_report(&observed.report).pop() {
         Some(Report::NotStarted { errno }) => {
             let source = std::io::Error::from_raw_os_error(errno);
@@ -315,13 +340,17 @@ fn was_forbidden(profile: &Profile, reached: &[ActiveLayer], end: End) -> bool {
     named && (end == End::Signalled(FORBIDDEN_SIGNAL) || end == End::Exited(128 + FORBIDDEN_SIGNAL))
 }
 
-async fn run_direct(spawn: Spawn, group: Option<Group>) -> Result<ObservedProgram, SandboxError> {
+async fn run_direct(
+    spawn: Spawn,
+    group: Option<Group>,
+    stop: Arc<Notify>,
+) -> Result<ObservedProgram, SandboxError> {
     let target = plan::target(&spawn, group.as_ref())?;
     let plan = plan::direct(&spawn, target)?;
-    supervise(plan, watch(spawn, group)).await
+    supervise(plan, watch(spawn, group, stop)).await
 }
 
-pub(crate) fn watch(spawn: Spawn, group: Option<Group>) -> Watch {
+pub(crate) fn watch(spawn: Spawn, group: Option<Group>, stop: Arc<Notify>) -> Watch {
     let writable = match spawn.confinement {
         Confinement::Trusted => Vec::new(),
         Confinement::Confined(profile) => {
@@ -349,6 +378,7 @@ pub(crate) fn watch(spawn: Spawn, group: Option<Group>) -> Watch {
         redaction,
         writable,
         group,
+        stop,
     }
 }
 

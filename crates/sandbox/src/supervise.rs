@@ -11,6 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Pid;
@@ -70,6 +71,8 @@ pub(crate) struct Watch {
     pub(crate) writable: Vec<PathBuf>,
     /// The control group that it enters.
     pub(crate) group: Option<Group>,
+    /// Ends the program as the end of its time does.
+    pub(crate) stop: Arc<Notify>,
 }
 
 /// Why the waiting was over.
@@ -91,7 +94,8 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<ObservedProgra
         ..
     } = plan;
     let limits = watch.limits;
-    let deadline = sleep(limits.wall);
+    let stop = watch.stop;
+    let deadline = timeout(limits.wall, stop.notified());
     let disk = DiskUsage::before(watch.writable, limits.resources.disk).await;
     // Goes after the program: who is in it keeps it.
     let group = watch.group;
@@ -148,7 +152,7 @@ pub(crate) async fn supervise(plan: Plan, watch: Watch) -> Result<ObservedProgra
         cause = loop {
             tokio::select! {
                 status = running.wait() => break Cause::Ended(status.map_err(supervision("waiting for a process"))?),
-                () = &mut deadline => break Cause::TimedOut,
+                _ = &mut deadline => break Cause::TimedOut,
                 () = runaway.notified() => break Cause::OutputLimit,
                 () = &mut full => break Cause::DiskLimit,
                 () = &mut forwarding => {}

@@ -14,11 +14,12 @@ use std::ptr;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Signal, setrlimit};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use tokio::io::unix::AsyncFd;
 
 use crate::cgroup::CgroupEntries;
+use crate::guard;
 use crate::terminal_end::{Terminal, TerminalSize};
 
 /// The first descriptor that no child inherits.
@@ -57,12 +58,21 @@ pub(crate) struct ChildSettings {
 )]
 pub(crate) fn prepare_child(command: &mut Command, settings: ChildSettings) {
     let supervisor = rustix::process::getpid();
+    let mark = guard::mark(settings.on_orphaned);
+    let from_kernel = match mark {
+        // From the guard, once, with all that it started: what it starts to clean up must not get it, too.
+        Some(_) if settings.on_orphaned == Signal::TERM => None,
+        _ => Some(settings.on_orphaned),
+    };
     // SAFETY: the closure only makes system calls on values that it owns and that were made before the
     // fork. It allocates nothing, takes no lock, and its errors are plain numbers.
     unsafe {
         command.pre_exec(move || {
+            if let Some(mark) = mark {
+                setrlimit(Resource::Locks, mark)?;
+            }
             rustix::process::setsid()?;
-            rustix::process::set_parent_process_death_signal(Some(settings.on_orphaned))?;
+            rustix::process::set_parent_process_death_signal(from_kernel)?;
             if rustix::process::getppid() != Some(supervisor) {
                 return Err(Errno::SRCH.into());
             }
@@ -103,6 +113,17 @@ pub(crate) fn prepare_background(command: &mut Command, cwd: OwnedFd) {
             rustix::process::fchdir(&cwd)?;
             Ok(())
         });
+    }
+}
+
+/// Goes on in a child of this process, which ends. It must have a single thread.
+#[expect(unsafe_code, reason = "fork has no safe wrapper")]
+pub(crate) fn leave_parent() -> io::Result<()> {
+    // SAFETY: with a single thread, no lock is held and nothing is half done in the child. The parent only ends.
+    match unsafe { libc::fork() } {
+        0 => Ok(()),
+        -1 => Err(io::Error::last_os_error()),
+        _ => unsafe { libc::_exit(0) },
     }
 }
 

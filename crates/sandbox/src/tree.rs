@@ -174,14 +174,15 @@ enum ChildListing {
 
 /// The children of a process on a kernel that does not list them: every process is asked for its parent.
 fn children_by_search(parent: i32) -> Vec<Pid> {
-    let Ok(processes) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids = processes
-        .flatten()
-        .filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?));
-    pids.filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
+    all_processes()
+        .filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent))
         .collect()
+}
+
+/// Every process that the system lists.
+pub(crate) fn all_processes() -> impl Iterator<Item = Pid> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| sys::pid(entry.file_name().to_str()?.parse().ok()?))
 }
 
 fn stat(pid: Pid) -> Option<ProcessStat> {

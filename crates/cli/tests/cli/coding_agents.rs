@@ -494,6 +494,19 @@ mod slow {
         assert!(spent <= 1, "{spent} requests: {}", ended.stderr);
     }
 
+    /// It takes the time that such an agent has, 15 s.
+    #[test]
+    fn agent_stopped_without_budget_keeps_its_streams() {
+        let lines = format!("while true; do ask '{QUESTION}'; sleep 0.2; done");
+        let setup = Setup::scripted(&lines, "[llm.budget]\ncalls = 2");
+        let ended = setup.start();
+        assert!(ended.stderr.contains("kept asking"), "{}", ended.stderr);
+        let log = setup.run_dir().join("logs/agents/001.stopped.stdout.log");
+        let log = std::fs::read_to_string(log).unwrap();
+        assert!(log.starts_with("200\n"), "{log}");
+        assert!(log.contains("insufficient_quota"), "{log}");
+    }
+
     #[test]
     fn progress_shows_how_many_files_changed() {
         let setup = Setup::scripted(

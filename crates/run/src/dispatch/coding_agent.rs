@@ -34,7 +34,7 @@ use crucible_sandbox::{
 };
 use crucible_secrets::Scanner;
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::agent::{AGENT_LOGS, last_log_number};
 use super::outbox::MAX_GIVEN;
@@ -310,11 +310,26 @@ impl CodingAgentBackend {
             )
             .map_err(|error| wrap_error(&error))?;
         let counting = self.count_changed(&work, &git);
-        let ended = self
-            .watched(&endpoint, self.sandbox.run(spawn), counting)
-            .await;
+        let stop = Arc::new(Notify::new());
+        let running = self.sandbox.run_until(spawn, Arc::clone(&stop));
+        let ended = watched(
+            endpoint.used(),
+            &self.progress,
+            UNPAID_TIME,
+            &stop,
+            running,
+            counting,
+        );
+        let (ended, payment) = ended.await;
         let used = endpoint.close().await;
-        let Some(ended) = ended else {
+        let ended = ended.map_err(|error| wrap_error(&error))?;
+        let kept = match payment {
+            Payment::Sufficient => self.keep(&log, &ended),
+            // Under other names, as the next session takes this one's answers like those of an interrupted one.
+            Payment::Exhausted => self.keep(&format!("{log}.stopped"), &ended),
+        };
+        kept.map_err(|error| wrap_error(&error))?;
+        if payment == Payment::Exhausted {
             let why = used.last_refusal.unwrap_or_default();
             return Err(LlmError::ProviderOutage(Fault::new(
                 AGENT,
@@ -324,10 +339,7 @@ impl CodingAgentBackend {
                 ),
                 "remove what the refusal names, such as a limit of llm.budget, and continue with `crucible run advance`",
             )));
-        };
-        let ended = ended.map_err(|error| wrap_error(&error))?;
-        self.keep(&log, &ended)
-            .map_err(|error| wrap_error(&error))?;
+        }
         self.stopped(inv, &log, &ended, &used)?;
         let copy = scratch_dir.join("copy");
         if let Some(text) = declined(&copy, committed.as_deref()) {
@@ -435,35 +447,6 @@ impl CodingAgentBackend {
             keep: Keep::Tail,
             redaction: Redaction::Redact,
         })
-    }
-
-    /// Passes on what the agent has used until it ends. Returns nothing if it asks its model again and again although
-    /// the budget, the prices or the record allow no request; then it is killed.
-    async fn watched<T>(
-        &self,
-        endpoint: &Endpoint,
-        ended: impl Future<Output = T>,
-        counting: impl Future<Output = Infallible>,
-    ) -> Option<T> {
-        let mut used = endpoint.used();
-        let mut ended = std::pin::pin!(ended);
-        let mut counting = std::pin::pin!(counting);
-        let mut unpaid_since = None;
-        loop {
-            tokio::select! {
-                result = &mut ended => return Some(result),
-                Ok(()) = used.changed() => {
-                    let now = used.borrow_and_update().clone();
-                    if now.unpaid == 0 {
-                        unpaid_since = None;
-                    } else if unpaid_since.get_or_insert_with(Stopwatch::start).elapsed() > UNPAID_TIME {
-                        return None;
-                    }
-                    self.progress.send_modify(|progress| progress.used = now);
-                }
-                never = &mut counting => match never {},
-            }
-        }
     }
 
     /// Counts the changed files now and then, for the progress alone.
@@ -582,6 +565,45 @@ impl CodingAgentBackend {
     }
 }
 
+/// Whether an agent ended, or was ended because it kept asking without a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Payment {
+    Sufficient,
+    Exhausted,
+}
+
+/// Passes on what an agent has used until it ends. Stops it if it asks its model for longer than `unpaid_time` although the
+/// budget, the prices or the record allow no request.
+async fn watched<T>(
+    mut used: watch::Receiver<EndpointUse>,
+    progress: &watch::Sender<AgentProgress>,
+    unpaid_time: Duration,
+    stop: &Notify,
+    ended: impl Future<Output = T>,
+    counting: impl Future<Output = Infallible>,
+) -> (T, Payment) {
+    let mut ended = std::pin::pin!(ended);
+    let mut counting = std::pin::pin!(counting);
+    let mut unpaid_since = None;
+    let mut payment = Payment::Sufficient;
+    loop {
+        tokio::select! {
+            result = &mut ended => return (result, payment),
+            Ok(()) = used.changed() => {
+                let now = used.borrow_and_update().clone();
+                if now.unpaid == 0 {
+                    unpaid_since = None;
+                } else if unpaid_since.get_or_insert_with(Stopwatch::start).elapsed() > unpaid_time {
+                    payment = Payment::Exhausted;
+                    stop.notify_one();
+                }
+                progress.send_modify(|progress| progress.used = now);
+            }
+            never = &mut counting => match never {},
+        }
+    }
+}
+
 /// The text with which the agent declines, if it wrote one. A link does not count, and neither does a file of the base.
 fn declined(copy: &Path, base: Option<&[u8]>) -> Option<String> {
     let bytes = fs::read_beneath(copy, DECLINED_FILE, MAX_DECLINED).ok()?;
@@ -604,5 +626,56 @@ pub(crate) struct SharedAgent(pub(crate) Arc<CodingAgentBackend>);
 impl LlmBackend for SharedAgent {
     async fn invoke(&self, inv: LlmInvocation) -> Result<LlmResult, LlmError> {
         self.0.invoke(inv).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Watches an agent that asks every 10 ms, with these numbers of requests in a row that were refused, and ends then or when
+    /// it is stopped.
+    async fn watched_agent(refused_in_row: &[u64]) -> (End, Payment) {
+        let (sender, used) = watch::channel(EndpointUse::default());
+        let (progress, stop) = (watch::Sender::new(AgentProgress::default()), Notify::new());
+        let agent = async {
+            for unpaid in refused_in_row {
+                sender.send_modify(|used| used.unpaid = *unpaid);
+                let pause = tokio::time::sleep(Duration::from_millis(10));
+                tokio::select! {
+                    () = stop.notified() => return End::TimedOut,
+                    () = pause => {}
+                }
+            }
+            End::Exited(0)
+        };
+        let unpaid_time = Duration::from_millis(100);
+        watched(
+            used,
+            &progress,
+            unpaid_time,
+            &stop,
+            agent,
+            std::future::pending(),
+        )
+        .await
+    }
+
+    #[tokio::test]
+    async fn agent_that_keeps_asking_unpaid_is_stopped() {
+        let refused: Vec<u64> = (1..500).collect();
+        assert_eq!(
+            watched_agent(&refused).await,
+            (End::TimedOut, Payment::Exhausted)
+        );
+    }
+
+    #[tokio::test]
+    async fn agent_that_ends_or_is_paid_again_goes_on() {
+        let soon = watched_agent(&[1, 2, 3]).await;
+        assert_eq!(soon, (End::Exited(0), Payment::Sufficient));
+        let paid_again: Vec<u64> = (0..50).map(|turn| turn % 2).collect();
+        let paid = watched_agent(&paid_again).await;
+        assert_eq!(paid, (End::Exited(0), Payment::Sufficient));
     }
 }

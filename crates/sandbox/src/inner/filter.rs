@@ -197,6 +197,9 @@ fn programs(order: &StageRequest) -> Result<[BpfProgram; 2], String> {
         });
         rules.insert(*call, bits.collect::<Result<_, _>>()?);
     }
+    for (call, rule) in mark_changes()? {
+        rules.insert(call, vec![rule]);
+    }
     let refused = match (order.surroundings, &order.network) {
         // All kinds: a local socket reaches system services, whose sockets are not covered, and some of them
         // start programs on request. Another call creates socket pairs.
@@ -219,6 +222,21 @@ fn programs(order: &StageRequest) -> Result<[BpfProgram; 2], String> {
         refuse(libc::ENOSYS),
     )?;
     Ok([refuse_x32(refusing), unknown])
+}
+
+/// The calls that change the limit of file locks, by which the guard finds a program; reading it is allowed.
+fn mark_changes() -> Result<[(libc::c_long, SeccompRule); 2], String> {
+    let is = |index, length, operator, value| {
+        SeccompCondition::new(index, length, operator, value).map_err(|error| error.to_string())
+    };
+    let locks = u64::from(libc::RLIMIT_LOCKS);
+    let is_locks = |index| is(index, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, locks);
+    let sets = is(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    let rule = |conditions| SeccompRule::new(conditions).map_err(|error| error.to_string());
+    Ok([
+        (libc::SYS_setrlimit, rule(vec![is_locks(0)?])?),
+        (libc::SYS_prlimit64, rule(vec![is_locks(1)?, sets])?),
+    ])
 }
 
 /// Creates a rule that matches if all conditions do. A condition is the index of an argument, a comparison of its
@@ -369,6 +387,22 @@ mod tests {
                 .mode(0o755)
                 .open(dir.path().join("plain"))
                 .unwrap();
+        });
+    }
+
+    #[test]
+    fn mark_of_guard_can_be_read_not_changed() {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        filtered(StageIsolation::Namespaces, Network::None, || {
+            let mark = getrlimit(Resource::Locks);
+            assert_eq!(
+                setrlimit(Resource::Locks, mark),
+                Err(rustix::io::Errno::PERM)
+            );
+            let other = getrlimit(Resource::Core);
+            assert_eq!(setrlimit(Resource::Core, other), Ok(()));
+            let locks = libc::RLIMIT_LOCKS.into();
+            assert_eq!(call(libc::SYS_setrlimit, locks, 0), libc::EPERM);
         });
     }
 

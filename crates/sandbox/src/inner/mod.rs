@@ -25,6 +25,7 @@ use rustix::thread::{
 };
 
 use crate::directory::Directory;
+use crate::guard;
 use crate::hosts::AllowedHost;
 use crate::layers::{ActiveLayer, Layer, MissingLayer};
 use crate::spawn::{Network, Strength};
@@ -38,7 +39,7 @@ const NOT_STARTED: u8 = 126;
 /// Runs `crucible __sandbox-exec`; `args` are the arguments after that name. Returns only if the
 /// program could not be started, after the report gave the reason. With the argument `nothing` it
 /// succeeds at once, which tests the sandbox. With `overlay` first, it is the stage before
-/// bubblewrap.
+/// bubblewrap. With `guard` first, it ends the programs of a process that was killed.
 #[must_use]
 pub fn inner_main(args: &[OsString]) -> ExitCode {
     if let [word] = args
@@ -53,6 +54,11 @@ pub fn inner_main(args: &[OsString]) -> ExitCode {
         // Ignored if standard error is closed.
         let _ = writeln!(std::io::stderr(), "overlay: {why}");
         return ExitCode::from(NOT_STARTED);
+    }
+    if let [word, rest @ ..] = args
+        && word == guard::WORD
+    {
+        return guard::run(rest).unwrap_or(ExitCode::from(NOT_STARTED));
     }
     let number = args.first().and_then(|word| word.to_str()?.parse().ok());
     if let Some(descriptor) = number.and_then(|number| sys::adopt_descriptor(number).ok()) {

@@ -1,13 +1,13 @@
 //! Programs that do not want to end, and who is left when they do.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crucible_model::ByteLimit;
 use crucible_sandbox::End;
+use tokio::sync::Notify;
 
-use crate::support::{
-    Scratch, eventually, launcher, mark, part, play, processes_with, run, runtime,
-};
+use crate::support::{Scratch, eventually, mark, part, play, processes_with, run, runtime};
 
 /// Each test runs trusted and confined.
 const BOTH: [bool; 2] = [false, true];
@@ -40,6 +40,30 @@ fn one_that_hangs_is_ended_in_time() {
         );
         assert!(done.duration >= Duration::from_millis(400));
         assert_eq!(processes_with(&mark), [""; 0]);
+    }
+}
+
+#[test]
+fn stopped_program_keeps_its_output() {
+    let scratch = Scratch::new();
+    let sandbox = scratch.sandbox();
+    for confined in [true, false] {
+        let stop = Arc::new(Notify::new());
+        let began = scratch.copy.join("began");
+        let script = "echo said; touch began; exec sleep 600";
+        let completed = runtime().block_on(async {
+            let running = sandbox.run_until(spawn(&scratch, confined, script), Arc::clone(&stop));
+            let stopping = async {
+                while !began.exists() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                stop.notify_one();
+            };
+            tokio::join!(running, stopping).0.unwrap()
+        });
+        assert_eq!(completed.end, End::TimedOut);
+        assert_eq!(completed.stdout.text(), "said\n");
+        std::fs::remove_file(&began).unwrap();
     }
 }
 
@@ -208,47 +232,6 @@ fn run_dropped_while_starting_leaves_nothing() {
         });
     }
     eventually("every process is gone", || processes_with(&mark).is_empty());
-}
-
-/// The supervising process is killed without a chance to clean up: what is confined dies with it, and so
-/// does a trusted program that heeds TERM.
-#[test]
-fn the_supervisor_is_killed() {
-    if let Some(argument) = part() {
-        let (confined, mark) = argument.split_once(' ').unwrap();
-        let scratch = Scratch::new();
-        let script = match confined {
-            "confined" => format!("trap '' TERM; (setsid sleep {mark} &); sleep {mark}"),
-            _ => format!("exec sleep {mark}"),
-        };
-        drop(run(
-            &scratch.sandbox(),
-            spawn(&scratch, confined == "confined", &script),
-        ));
-        panic!("the run was to be interrupted");
-    }
-    let scratch = Scratch::new();
-    for confined in ["confined", "trusted"] {
-        let mark = mark();
-        let myself = std::env::current_exe().unwrap();
-        let mut supervisor = std::process::Command::new(&myself);
-        play(
-            &mut supervisor,
-            "ends::the_supervisor_is_killed",
-            &format!("{confined} {mark}"),
-        );
-        supervisor
-            .env("CRUCIBLE_TEST_SCRATCH", scratch.dir.path())
-            .env("CRUCIBLE_TEST_LAUNCHER", launcher().program);
-        let mut supervisor = supervisor.spawn().unwrap();
-        eventually("the program runs", || {
-            processes_with(&format!("sleep {mark}")).len()
-                >= if confined == "confined" { 2 } else { 1 }
-        });
-        supervisor.kill().unwrap();
-        supervisor.wait().unwrap();
-        eventually("every process is gone", || processes_with(&mark).is_empty());
-    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod ends;
 mod escapes;
 mod home;
 mod hosts;
+mod killed;
 mod mounts;
 mod read_only;
 mod resources;
