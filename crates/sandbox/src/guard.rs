@@ -71,7 +71,7 @@ impl Mark {
             let limit = limit_of(pid)?;
             let signals = [Signal::TERM, Signal::KILL];
             let signal = signals.into_iter().find(|s| self.limit(*s) == limit)?;
-            let stat = ProcessStat::of(pid.as_raw_nonzero().get())?;
+            let stat = ProcessStat::read(pid.as_raw_nonzero().get())?;
             (!stat.has_ended()).then_some((pid, stat, signal))
         });
         marked.collect()

@@ -81,7 +81,7 @@ fn living_children() -> Vec<String> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     let living = pids.filter(|pid| {
-        ProcessStat::of(*pid).is_some_and(|stat| stat.parent == own && !stat.has_ended())
+        ProcessStat::read(*pid).is_some_and(|stat| stat.parent == own && !stat.has_ended())
     });
     living
         .map(|pid| {

@@ -41,7 +41,7 @@ fn living_children() -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|pid| {
-        ProcessStat::of(*pid).is_some_and(|stat| stat.parent == own && !stat.has_ended())
+        ProcessStat::read(*pid).is_some_and(|stat| stat.parent == own && !stat.has_ended())
     })
     .collect()
 }

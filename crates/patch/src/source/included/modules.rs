@@ -191,7 +191,7 @@ impl<'a> MacroMatchers<'a> {
                 kinds.entry(name.text).or_default().insert(kind.text);
             }
         }
-        Self { matchers: of }
+        Self { matchers: kinds }
     }
 
     /// Whether every macro matches a variable with one of these kinds.
