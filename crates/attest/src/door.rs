@@ -101,9 +101,9 @@ pub fn judge_ref_name(update: &RefUpdate) -> Option<Finding> {
 
 /// Judges the refs that a push names more than once: git makes one of the updates and rejects the others.
 #[must_use]
-pub fn judge_repeated_refs(updates: &[RefUpdate]) -> Vec<Finding> {
-    let hint = "the push updates this ref twice, and git would make only one of the updates";
-    let mut names: Vec<&str> = updates.iter().map(|update| update.name.as_str()).collect();
+pub fn judge_repeated_refs<'a>(refs: impl IntoIterator<Item = &'a str>) -> Vec<Finding> {
+    let hint = "the push updates this ref twice, by its name or through a symbolic ref, and git would make only one of the updates";
+    let mut names: Vec<&str> = refs.into_iter().collect();
     names.sort_unstable();
     names
         .windows(2)
@@ -131,6 +131,8 @@ pub enum NotesUpdate {
     Added,
     /// The note of a commit is missing or another one.
     Changed,
+    /// A signed note has more or fewer statements than its signer wrote, so its commit could not be admitted.
+    Incomplete,
     /// Something was added that is no note, and that git does not keep.
     OtherEntries,
     /// The old ones are not an ancestor.
@@ -147,6 +149,9 @@ pub fn judge_notes_update(update: NotesUpdate) -> Option<Finding> {
         NotesUpdate::Added => return None,
         NotesUpdate::Changed => {
             "the push removes or changes notes that the repository has; restore them, as `git notes --ref=crucible` shows them there"
+        }
+        NotesUpdate::Incomplete => {
+            "the push writes a signed note with added or missing lines; push the note as its signer wrote it"
         }
         NotesUpdate::OtherEntries => {
             "the push adds something other than a regular file to the notes, which git cannot merge; fetch the notes and add yours with `git notes`"

@@ -345,20 +345,40 @@ fn is_original(
     let Ok(expected) = statements(&landed, &from.commit, tree) else {
         return false;
     };
-    let lines = lines(note);
-    let signed: Vec<_> = lines
-        .iter()
-        .filter_map(|line| read_line(policy, &from.commit, line).ok())
-        .collect();
-    let is_expected = |(one, expected): (&SignedStatement<'_>, &Vec<u8>)| {
-        one.payload == *expected
-            && one.signer.key == signed[0].signer.key
-            && one.signer.is_valid_at(carried.created_at)
-    };
     from.statement == Digest::compute(&expected[0])
-        && lines.len() == expected.len()
-        && signed.len() == expected.len()
-        && signed.iter().zip(&expected).all(is_expected)
+        && exact_statements(policy, &from.commit, note, &expected).is_some_and(|signed| {
+            let mut signers = signed.iter().map(|one| one.signer);
+            signers.all(|signer| signer.is_valid_at(carried.created_at))
+        })
+}
+
+/// Returns whether a note has all the statements that the signer of its first one wrote, and nothing else.
+#[must_use]
+pub fn is_complete_note(policy: &Policy, commit: &str, note: &[u8]) -> bool {
+    let complete = || {
+        let first = read_line(policy, commit, lines(note).first()?).ok()?;
+        let change = first.statement.change().ok()?;
+        let tree = first.statement.digest("tree", "gitTree")?;
+        let expected = statements(&change, commit, tree).ok()?;
+        exact_statements(policy, commit, note, &expected)
+    };
+    complete().is_some()
+}
+
+/// Returns the statements of a note if they are exactly these, signed by one key.
+fn exact_statements<'p>(
+    policy: &'p Policy,
+    commit: &str,
+    note: &[u8],
+    expected: &[Vec<u8>; 3],
+) -> Option<Vec<SignedStatement<'p>>> {
+    let read = |line| read_line(policy, commit, line).ok();
+    let signed: Vec<_> = lines(note).into_iter().map(read).collect::<Option<_>>()?;
+    let is_expected = |(one, expected): (&SignedStatement<'_>, &Vec<u8>)| {
+        one.payload == *expected && one.signer.key == signed[0].signer.key
+    };
+    let is_exact = signed.len() == expected.len() && signed.iter().zip(expected).all(is_expected);
+    is_exact.then_some(signed)
 }
 
 /// Checks that the commit is the one that landed, or that it may be a rewritten one.

@@ -48,12 +48,13 @@ pub use door::{
 pub use dsse::{Envelope, EnvelopeSignature, PAYLOAD_TYPE, pre_authentication_encoding};
 pub use error::AttestError;
 pub use judge::{
-    Admission, CommitFacts, CommitJudgement, MergeKind, NoteRead, judge_commit, judge_file,
+    Admission, CommitFacts, CommitJudgement, MergeKind, NoteRead, is_complete_note, judge_commit,
+    judge_file,
 };
 pub use note::{MAX_NOTE, payload_of, subject_commit};
 pub use policy::{Policy, PolicyError, RerunGate};
 pub use public_key::{KeyError, PublicKey};
-pub use pushed_program::{judge_pushed_programs, named_paths};
+pub use pushed_program::{TreeLink, judge_pushed_programs};
 pub use run_use::{
     RunUse, judge_repeated_runs, judge_run_claim, run_use, signed_run_use, unreadable_run_claim,
 };

@@ -349,10 +349,14 @@ fn is_relative_path_list(word: &str) -> bool {
         .any(|(_, list)| list.split(':').any(|one| !one.starts_with(['/', '$'])))
 }
 
-/// `refs/…`, with at most one `*`, at the end.
+/// A whole name below `refs/KIND/`, or a beginning of names that ends with `*`. `refs/heads` would guard nothing.
 fn is_ref_pattern(pattern: &str) -> bool {
-    let name = pattern.strip_suffix('*').unwrap_or(pattern);
-    name.starts_with("refs/") && !name.contains(['*', '?', '[', ' ', '\\', '\n'])
+    let beginning = pattern.strip_suffix('*');
+    let name = beginning.unwrap_or(pattern);
+    let is_name = name.split('/').count() > 2 && name.split('/').all(|part| !part.is_empty());
+    name.starts_with("refs/")
+        && (beginning.is_some() || is_name)
+        && !name.contains(['*', '?', '[', ' ', '\\', '\n'])
 }
 
 #[cfg(test)]
@@ -413,6 +417,14 @@ mod tests {
             ),
             (
                 format!("version = 1\n{signer}[door]\nrefs = [\"main\"]\n"),
+                "not a pattern of refs",
+            ),
+            (
+                format!("version = 1\n{signer}[door]\nrefs = [\"refs/heads\"]\n"),
+                "not a pattern of refs",
+            ),
+            (
+                format!("version = 1\n{signer}[door]\nrefs = [\"refs/heads/\"]\n"),
                 "not a pattern of refs",
             ),
             (

@@ -1,85 +1,34 @@
 //! Which files of a push the command of a rerun gate would run. Pure.
 //!
-//! The command comes from the policy, but it may name a file of the checkout. No list of interpreters is needed: each word of
-//! the command, and each part of one, is looked up among the files that the push changed.
+//! The command comes from the policy, but it may name a file of the checkout. No list of interpreters is needed: the names of
+//! the files that the push changed are searched in the words of the command. In doubt, a file counts as named.
 
 use std::collections::BTreeSet;
 
 use crucible_model::{Code, Finding};
+use globset::{Glob, GlobMatcher};
 
 use crate::policy::RerunGate;
 
 const GATE_CHANGED: Code = Code::new("attest-gate-changed");
 
-/// Returns the paths of the checkout that the command of a gate may name, as far as its words show them.
-#[must_use]
-pub fn named_paths(gate: &RerunGate) -> BTreeSet<String> {
-    let mut named = BTreeSet::new();
-    for word in &gate.command {
-        named.insert(normal(word));
-        for piece in pieces(word) {
-            named.insert(normal(piece));
-            // `-fcheck.awk`
-            let glued = piece.strip_prefix('-').and_then(|rest| {
-                let mut rest = rest.chars();
-                rest.next().map(|_| rest.as_str())
-            });
-            named.extend(glued.map(normal));
-        }
-    }
-    named.remove("");
-    named
-}
+/// A symbolic link of the checkout: its path, and the path or name that it leads to.
+pub type TreeLink = (String, String);
 
-/// Returns an error for each path among `changed` that the gate's command names: by itself, as a module (`-m NAME`), below
-/// a directory that it names, or on the way to such a file. Attributes change how each file is checked out. Files that
-/// the policy names are admitted.
+/// Returns an error for each path among `changed` that the gate's command may name: by its path, by its name without the
+/// extension, as a package that it imports, by a pattern, or through one of `links`. Attributes change how each file is
+/// checked out. Files that the policy names are admitted.
 #[must_use]
 pub fn judge_pushed_programs(
     gate: &RerunGate,
     tip: &str,
     changed: &BTreeSet<String>,
+    links: &[TreeLink],
 ) -> Vec<Finding> {
-    let named = named_paths(gate);
-    let on_the_way = |path: &str| {
-        let below = format!("{path}/");
-        let first = named.range(below.clone()..).next();
-        first.is_some_and(|name| name.starts_with(&below))
-    };
-    let packages = packages(gate);
-    // `../check.sh`, from a directory that is not known here
-    let relative: Vec<String> = gate
-        .command
-        .iter()
-        .flat_map(|word| pieces(word))
-        .filter(|piece| piece.split('/').any(|part| part == ".."))
-        .map(|piece| format!("/{}", piece.rsplit("../").next().unwrap_or_default()))
-        .collect();
-    let is_directory = |name: &&String| {
-        let below = format!("{name}/");
-        let first = changed.range(below.clone()..).next();
-        first.is_some_and(|file| file.starts_with(&below))
-    };
-    let roots = named.iter().filter(is_directory).map(String::as_str);
-    let roots: Vec<&str> = roots.chain([""]).collect();
-    let is_named = |file: &&String| {
-        roots.iter().any(|root| {
-            let below = match *root {
-                "" => Some(file.as_str()),
-                root => file
-                    .strip_prefix(root)
-                    .and_then(|rest| rest.strip_prefix('/')),
-            };
-            below.is_some_and(|file| {
-                spellings(file).iter().any(|one| named.contains(one))
-                    || package(file).is_some_and(|one| packages.contains(&one))
-            })
-        }) || on_the_way(file)
-            || relative
-                .iter()
-                .any(|end| format!("/{file}").ends_with(end.as_str()))
-            || file.rsplit('/').next() == Some(".gitattributes")
-    };
+    let mut words = CommandWords::default();
+    gate.command.iter().for_each(|word| words.add(word));
+    words.follow(links);
+    let is_named = |file: &&String| words.may_name(file) || file.ends_with(".gitattributes");
     let refused = changed
         .iter()
         .filter(is_named)
@@ -87,7 +36,7 @@ pub fn judge_pushed_programs(
     refused
         .map(|file| {
             let hint = format!(
-                "the push changes {file:?}, which decides what the command of gate {:?} runs; use a program of the server, or name the file in `pushed_files` of the gate",
+                "the push changes {file:?}, which may decide what the command of gate {:?} runs; use a program of the server, or name the file in `pushed_files` of the gate",
                 gate.id
             );
             Finding::error(GATE_CHANGED, tip, hint)
@@ -95,78 +44,120 @@ pub fn judge_pushed_programs(
         .collect()
 }
 
-/// The modules that the command runs (`-m tools.check`), and the packages that they are in.
-fn packages(gate: &RerunGate) -> BTreeSet<String> {
-    let words: Vec<&str> = gate.command.iter().flat_map(|word| pieces(word)).collect();
-    let mut packages = BTreeSet::new();
-    for (at, word) in words.iter().enumerate() {
-        let module = match word.strip_prefix("-m") {
-            Some("") => words.get(at + 1).copied().unwrap_or_default(),
-            Some(module) => module,
-            None => continue,
-        };
-        let ends = module.match_indices('.').map(|(at, _)| at);
-        packages.extend(
-            ends.chain([module.len()])
-                .map(|end| module[..end].to_owned()),
-        );
-    }
-    packages
+/// What a command may name. How a shell or an interpreter quotes, joins and expands words is not modelled: only letters,
+/// digits and `_` of a name are compared.
+#[derive(Default)]
+struct CommandWords {
+    /// Each word without other characters.
+    squeezed: Vec<String>,
+    /// The parts of words between other characters; those of a short option also without its first letters, as in `-mcheck`.
+    tokens: BTreeSet<String>,
+    /// The packages of modules that Python runs or imports, with `/` between their parts.
+    packages: BTreeSet<String>,
+    /// The patterns whose last part begins with letters: `check*.sh`, but not `tests/*.sh`.
+    patterns: Vec<GlobMatcher>,
+    /// Whether the next word is a module.
+    is_module_next: bool,
 }
 
-/// How a command may name a file: by its path, as a module of Python, or with `/` without its extension.
-fn spellings(file: &str) -> Vec<String> {
-    let mut names = vec![file.to_owned()];
-    if let Some(module) = module(file) {
-        let module = module.strip_suffix("/__main__").unwrap_or(module);
-        names.extend([module.to_owned(), module.replace('/', ".")]);
-    }
-    if let Some((stem, extension)) = file.rsplit_once('.')
-        && stem.contains('/')
-        && !extension.contains('/')
-    {
-        names.push(stem.to_owned());
-    }
-    names
-}
-
-/// The path of a module of Python without its extension: source, bytecode or a compiled library.
-fn module(file: &str) -> Option<&str> {
-    let name = file.rfind('/').map_or(0, |at| at + 1);
-    let (stem, _) = file[name..].split_once('.')?;
-    let is_module = [".py", ".pyc", ".pyd", ".so"]
-        .iter()
-        .any(|extension| file.ends_with(extension));
-    is_module.then(|| &file[..name + stem.len()])
-}
-
-/// The dotted name of the package that a file begins, such as `tools` of `tools/__init__.py`.
-fn package(file: &str) -> Option<String> {
-    let directory = module(file)?.strip_suffix("/__init__")?;
-    Some(directory.replace('/', "."))
-}
-
-/// The parts of a word that may be paths.
-fn pieces(word: &str) -> impl Iterator<Item = &str> {
-    word.split(|c: char| !c.is_alphanumeric() && !"._-/+@%".contains(c))
-}
-
-/// A relative path without `.`, `..` and double slashes; an absolute one names no file of the push and is empty.
-fn normal(path: &str) -> String {
-    if path.starts_with('/') {
-        return String::new();
-    }
-    let mut parts = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
+impl CommandWords {
+    fn add(&mut self, word: &str) {
+        let is_plain = |c: char| is_letter(c) || "._-/+@%".contains(c);
+        if word.starts_with('/') && word.chars().all(is_plain) {
+            // A file of the server.
+            self.is_module_next = false;
+            return;
+        }
+        self.squeezed.push(squeezed(word));
+        for piece in word.split(|c: char| c.is_whitespace() || "\"'`;|&()<>=,".contains(c)) {
+            self.add_piece(piece);
         }
     }
-    parts.join("/")
+
+    fn add_piece(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        self.tokens
+            .extend(piece.split(|c| !is_letter(c)).map(str::to_owned));
+        let is_module = std::mem::take(&mut self.is_module_next);
+        let option = piece
+            .strip_prefix('-')
+            .filter(|rest| !rest.starts_with('-'));
+        let glued: Vec<&str> = option.map_or_else(Vec::new, |option| {
+            let starts = option.char_indices().take_while(|(_, c)| is_letter(*c));
+            starts.map(|(at, c)| &option[at + c.len_utf8()..]).collect()
+        });
+        for rest in &glued {
+            let token = rest.split(|c| !is_letter(c)).next();
+            self.tokens.extend(token.map(str::to_owned));
+        }
+        self.is_module_next = matches!(piece, "import" | "from")
+            || option.is_some_and(|option| option.ends_with('m'));
+        let modules = glued.into_iter().chain([piece]);
+        for module in modules.filter(|module| is_module || option.is_some() || module.contains('.'))
+        {
+            let ends = module.match_indices('.').map(|(at, _)| at);
+            let ends = ends.chain([module.len()]).filter(|end| *end > 0);
+            self.packages
+                .extend(ends.map(|end| module[..end].replace('.', "/")));
+        }
+        let last = piece.rsplit('/').next().unwrap_or(piece);
+        if piece.contains(['*', '?', '[', '{']) && last.starts_with(is_letter) {
+            let path = piece.trim_start_matches("./");
+            let glob = Glob::new(&format!("{{,**/}}{path}"));
+            self.patterns
+                .extend(glob.map(|glob| glob.compile_matcher()));
+        }
+    }
+
+    /// Adds the targets of the links that are named, and of those that these name.
+    fn follow(&mut self, links: &[TreeLink]) {
+        let mut rest: Vec<&TreeLink> = links.iter().collect();
+        loop {
+            let (named, others): (Vec<_>, Vec<_>) =
+                rest.into_iter().partition(|(path, _)| self.may_name(path));
+            if named.is_empty() {
+                return;
+            }
+            for (_, target) in named {
+                // A path from `/` in a checkout leads out of it.
+                self.add(target);
+            }
+            rest = others;
+        }
+    }
+
+    fn may_name(&self, file: &str) -> bool {
+        let is_in_word = |part: &str| {
+            let part = squeezed(part);
+            self.squeezed.iter().any(|word| word.contains(&part))
+        };
+        let is_token = |part: &str| self.tokens.contains(part);
+        let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
+        let mut directories = directory.split('/').filter(|part| !part.is_empty());
+        let stem = name.split('.').next().unwrap_or_default();
+        let is_without_extension = match stem {
+            "" => false,
+            "__init__" => self
+                .packages
+                .iter()
+                .any(|package| format!("/{directory}").ends_with(&format!("/{package}"))),
+            "__main__" => directories.clone().all(is_token),
+            stem => is_token(stem) && directories.clone().all(is_token),
+        };
+        is_without_extension
+            || is_in_word(name) && directories.all(is_in_word)
+            || self.patterns.iter().any(|pattern| pattern.is_match(file))
+    }
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| is_letter(*c)).collect()
 }
 
 #[cfg(test)]
@@ -181,7 +172,11 @@ mod tests {
             pushed_files: vec!["Cargo.toml".to_owned()],
         };
         let changed = files.iter().map(|file| (*file).to_owned()).collect();
-        judge_pushed_programs(&gate, "tip", &changed).len()
+        let links = [
+            ("linked".to_owned(), "real/dir".to_owned()),
+            ("real/dir".to_owned(), "../deep".to_owned()),
+        ];
+        judge_pushed_programs(&gate, "tip", &changed, &links).len()
     }
 
     #[test]
@@ -224,6 +219,35 @@ mod tests {
             ),
             (&["python3", "-m", "tools.check"], "tools/__init__.py"),
             (&["env", "-C", "a/b", "sh", "../check.sh"], "a/check.sh"),
+            (
+                &["python3", "-Bm", "unittest", "discover"],
+                "unittest/__init__.py",
+            ),
+            (&["python3", "-uBm", "tools"], "tools/__init__.py"),
+            (
+                &["python3", "-c", "import tools.check"],
+                "tools/__init__.py",
+            ),
+            (&["python3", "-m", "tools.check"], "tools"),
+            (&["sh", "-c", "cd tools && sh check.sh"], "tools"),
+            (&["python3", "linked"], "real/dir/__main__.py"),
+            (&["python3", "linked"], "deep/__main__.py"),
+            (&["sh", "linked/check.sh"], "real/dir/check.sh"),
+            (&["sh", "-c", "sh \"$PWD/check.sh\""], "check.sh"),
+            (
+                &["sh", "-c", "sh scripts/check:all.sh"],
+                "scripts/check:all.sh",
+            ),
+            (&["sh", "-c", "sh 'my check.sh'"], "my check.sh"),
+            (&["sh", "-c", "./che\"\"ck.sh"], "check.sh"),
+            (&["node", "check"], "check.js"),
+            (&["node", "--require", "./set", "x"], "set.js"),
+            (&["perl", "-Ilib", "-MCheck"], "lib/Check.pm"),
+            (&["perl", "-Mtools::check"], "tools/check.pm"),
+            (&["make", "-sfcheck.mk"], "check.mk"),
+            (&["sh", "-c", "sh check*.sh"], "check1.sh"),
+            (&["java", "com.x.Check"], "com/x/Check.java"),
+            (&["gcc", "@opts"], "opts"),
         ] {
             assert_eq!(refused(command, &[file, "other"]), 1, "{command:?}");
             assert_eq!(refused(command, &["other"]), 0, "{command:?}");
@@ -252,6 +276,8 @@ mod tests {
             &["env", "CI=1", "make", "check"],
             &["sh", "/srv/check.sh"],
             &["sh", "-c", "exit"],
+            &["sh", "/srv/area.sh"],
+            &["sh", "-c", "for test in tests/*.py; do python3 $test; done"],
             // `test` is a directory, and `tests/unit` is not the file `s/unit` in it.
             &["sh", "test", "s/unit/test_area.py"],
         ] {

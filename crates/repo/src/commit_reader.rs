@@ -80,7 +80,10 @@ impl CommitReader {
         let start = env.working_directory().join(path);
         let (git_dir, common_dir) = match Git::directories(&start) {
             Ok(directories) => directories,
-            Err(RepoError::Bare { path }) => (path.clone(), path),
+            Err(RepoError::Bare { path }) => {
+                let common_dir = Git::common_directory(&path)?;
+                (path, common_dir)
+            }
             Err(error) => return Err(error),
         };
         let mut quarantine = Vec::new();

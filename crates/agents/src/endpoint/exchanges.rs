@@ -61,6 +61,7 @@ pub struct Exchanges {
 
 struct State {
     bytes: u64,
+    has_failed: bool,
     answers: HashMap<Digest, VecDeque<Exchange>>,
 }
 
@@ -92,7 +93,11 @@ impl Exchanges {
         fs::write_unflushed(path, b"", 0o644)?;
         Ok(Self {
             path: path.to_owned(),
-            state: Mutex::new(State { bytes: 0, answers }),
+            state: Mutex::new(State {
+                bytes: 0,
+                has_failed: false,
+                answers,
+            }),
         })
     }
 
@@ -106,12 +111,19 @@ impl Exchanges {
         self.lock().bytes.saturating_add(request as u64) < MAX_RECORD.0 / 2
     }
 
+    /// Whether an exchange could not be recorded.
+    pub(super) fn has_failed(&self) -> bool {
+        self.lock().has_failed
+    }
+
     /// Appends a line durably.
-    pub(super) fn append(
-        &self,
-        mut exchange: Exchange,
-        scanner: &Scanner,
-    ) -> Result<(), AgentError> {
+    pub(super) fn append(&self, exchange: Exchange, scanner: &Scanner) -> Result<(), AgentError> {
+        let appended = self.append_line(exchange, scanner);
+        self.lock().has_failed |= appended.is_err();
+        appended
+    }
+
+    fn append_line(&self, mut exchange: Exchange, scanner: &Scanner) -> Result<(), AgentError> {
         for text in [&mut exchange.answer, &mut exchange.request] {
             let redacted = scanner.redact(text);
             if redacted.count > 0 {

@@ -16,7 +16,7 @@ pub(super) struct InFlight {
     exchange: Exchange,
     is_recorded: bool,
     /// Keeps the endpoint from closing; dropped last.
-    _open: mpsc::Sender<()>,
+    open: mpsc::Sender<()>,
 }
 
 impl InFlight {
@@ -27,8 +27,13 @@ impl InFlight {
             shared: Arc::clone(shared),
             exchange,
             is_recorded: false,
-            _open: open,
+            open,
         })
+    }
+
+    /// Returns what keeps the endpoint from closing.
+    pub(super) fn keep_open(&self) -> mpsc::Sender<()> {
+        self.open.clone()
     }
 
     /// Records the exchange as it is.

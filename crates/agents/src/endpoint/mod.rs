@@ -147,6 +147,8 @@ struct Shared {
     passing: Mutex<Option<JoinSet<()>>>,
     /// What each request in flight holds a copy of; `None` when the endpoint is over.
     in_flight: Mutex<Option<mpsc::Sender<()>>>,
+    /// The reservations that are being replaced by the actual usage.
+    settling: watch::Sender<u64>,
     /// Whether the endpoint is over.
     is_over: watch::Sender<bool>,
 }
@@ -185,6 +187,7 @@ impl Endpoint {
             used: sender,
             passing: Mutex::new(Some(JoinSet::new())),
             in_flight: Mutex::new(Some(flying)),
+            settling: watch::Sender::new(0),
             is_over: watch::Sender::new(false),
         });
         let router = Router::new()
@@ -578,6 +581,9 @@ impl Shared {
                 ),
             ));
         }
+        if self.exchanges.has_failed() {
+            return Err(Refusal::new(503, "an earlier exchange was not recorded"));
+        }
         if !self.exchanges.has_room(bytes) {
             return Err(Refusal::new(UNPAID, "the record of this session is full"));
         }
@@ -597,8 +603,7 @@ impl Shared {
             request,
             worst,
         };
-        self.budget
-            .reserve_call(planned)
+        self.reserve_call(planned)
             .await
             .map_err(|error| match error {
                 ReservationError::Exhausted {
@@ -621,6 +626,19 @@ impl Shared {
                 }
                 ReservationError::Unavailable { detail } => Refusal::new(UNPAID, detail),
             })
+    }
+
+    /// Reserves a call. If the budget has no room, what earlier answers reserved and did not use is returned first.
+    async fn reserve_call(&self, call: PlannedCall) -> Result<Reservation, ReservationError> {
+        let mut settling = self.settling.subscribe();
+        let may_settle = *settling.borrow() > 0;
+        match self.budget.reserve_call(call.clone()).await {
+            Err(ReservationError::Exhausted { .. }) if may_settle => {
+                drop(settling.wait_for(|count| *count == 0).await);
+                self.budget.reserve_call(call).await
+            }
+            reserved => reserved,
+        }
     }
 
     /// Records an exchange that was not sent on.
@@ -683,7 +701,7 @@ impl ForwardedAnswer {
                     }
                     reported_tools = self.tell_tools(reported_tools);
                     if self.reader.usage().is_some() {
-                        self.settle().await;
+                        self.settle();
                     }
                     last.extend_from_slice(&piece);
                     if self.shared.keys.are_in(&last) {
@@ -702,7 +720,7 @@ impl ForwardedAnswer {
         self.reader.finish();
         self.tell_tools(reported_tools);
         if cut.is_none() {
-            self.settle().await;
+            self.settle();
         }
         let text = String::from_utf8(std::mem::take(&mut self.answer_bytes));
         self.exchange.is_whole =
@@ -711,11 +729,12 @@ impl ForwardedAnswer {
             text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         self.exchange.answer = self.shared.keys.out_of_text(&text);
         self.exchange.refused.clone_from(&cut);
-        let recorded = self.exchange.record().await;
-        let recorded = recorded.map_err(|refusal| refusal.message);
-        if let Some(why) = cut.or(recorded.err()) {
+        if let Some(why) = cut {
             let _gone = sender.send(Err(std::io::Error::other(why))).await;
         }
+        // The agent need not wait for the disk. If this fails, the next request is refused.
+        drop(sender);
+        let _reported_later = self.exchange.record().await;
     }
 
     fn tell_tools(&self, reported: usize) -> usize {
@@ -730,8 +749,9 @@ impl ForwardedAnswer {
         tools.len()
     }
 
-    /// Replaces the reservation by what the answer took, once.
-    async fn settle(&mut self) {
+    /// Replaces the reservation by what the answer took, once. It does not wait for the ledger, so that the agent does not,
+    /// and is not cancelled with the answer.
+    fn settle(&mut self) {
         let Some(reservation) = self.reservation.take() else {
             return;
         };
@@ -745,13 +765,19 @@ impl ForwardedAnswer {
             tokens: self.exchange.tokens,
             micro_dollars: cost,
         };
-        let _stays_reserved = reservation.settle(end).await;
         self.shared.used.send_modify(|used| {
             let (input, output) = self.exchange.tokens.unwrap_or_default();
             used.models.insert(self.exchange.model.clone());
             used.tokens_input += input;
             used.tokens_output += output;
             used.micro_dollars += cost.unwrap_or_default();
+        });
+        self.shared.settling.send_modify(|count| *count += 1);
+        let (shared, open) = (Arc::clone(&self.shared), self.exchange.keep_open());
+        tokio::spawn(async move {
+            let _stays_reserved = reservation.settle(end).await;
+            shared.settling.send_modify(|count| *count -= 1);
+            drop(open);
         });
     }
 }

@@ -45,6 +45,10 @@ impl Provider {
 }
 
 async fn endpoint(listener: &TcpListener, dir: &TempDir) -> Endpoint {
+    endpoint_with(NO_LIMITS, listener, dir).await
+}
+
+async fn endpoint_with(limits: BudgetLimits, listener: &TcpListener, dir: &TempDir) -> Endpoint {
     Endpoint::open(EndpointOptions {
         wire: Wire::OpenAi,
         upstream: Upstream {
@@ -54,7 +58,7 @@ async fn endpoint(listener: &TcpListener, dir: &TempDir) -> Endpoint {
             max_tokens: 10,
         },
         http: Arc::new(HttpClient::new().unwrap()),
-        budget: CallBudget::new(NO_LIMITS),
+        budget: CallBudget::new(limits),
         prices: Arc::default(),
         exchanges: Exchanges::begin(&record(dir), &[]).unwrap(),
         timeout: Duration::from_secs(60),
@@ -162,4 +166,70 @@ async fn request_without_a_waiting_agent_is_recorded() {
         assert!(!recorded[0].is_whole && recorded[0].refused.is_some());
         assert!(recorded[0].request.contains("hello"));
     }
+}
+
+#[tokio::test]
+async fn reservation_waits_for_unsettled_answers() {
+    let (listener, dir) = (
+        TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        TempDir::new().unwrap(),
+    );
+    let limits = BudgetLimits {
+        tokens: Limit::At(150),
+        ..NO_LIMITS
+    };
+    let endpoint = endpoint_with(limits, &listener, &dir).await;
+    let shared = &endpoint.shared;
+    let call = PlannedCall {
+        provider: "openai",
+        model: "m".to_owned(),
+        request: Digest::compute(b""),
+        worst: Amount {
+            calls: 1,
+            tokens: 100,
+            micro_dollars: 0,
+        },
+    };
+    let first = shared.reserve_call(call.clone()).await.unwrap();
+    let refused = shared.reserve_call(call.clone()).await;
+    assert!(matches!(refused, Err(ReservationError::Exhausted { .. })));
+    shared.settling.send_modify(|count| *count += 1);
+    let settle = async {
+        tokio::task::yield_now().await;
+        let end = CallEnd {
+            outcome: "ok",
+            tokens: Some((3, 2)),
+            micro_dollars: None,
+        };
+        first.settle(end).await.unwrap();
+        shared.settling.send_modify(|count| *count -= 1);
+    };
+    let (second, ()) = tokio::join!(shared.reserve_call(call), settle);
+    assert!(second.is_ok());
+}
+
+#[tokio::test]
+async fn request_after_unrecorded_exchange_is_refused() {
+    let (listener, dir) = (
+        TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        TempDir::new().unwrap(),
+    );
+    let endpoint = endpoint(&listener, &dir).await;
+    std::fs::remove_file(record(&dir)).unwrap();
+    std::fs::create_dir(record(&dir)).unwrap();
+    let provider = async {
+        let mut provider = Provider::asked(&listener).await;
+        provider.head().await;
+        provider.event(LAST).await;
+        provider.event("").await;
+    };
+    let agent = async {
+        let mut stream = ask(&endpoint).await.unwrap();
+        while stream.chunk().await.unwrap().is_some() {}
+    };
+    tokio::join!(provider, agent);
+    while !endpoint.shared.exchanges.has_failed() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(ask(&endpoint).await.unwrap().status, 503);
 }

@@ -1,11 +1,17 @@
-//! Which files differ between two commits, also behind links.
+//! Which files differ between two commits, and the links of one.
 
 use std::collections::BTreeSet;
 
-use super::{CommitReader, empty_tree};
+use crucible_model::ByteLimit;
+
+use super::{CommitReader, ReadObject, empty_tree};
 use crate::error::RepoError;
 use crate::git::Call;
+use crate::git::store::ObjectKind;
 use crate::oid::Oid;
+
+/// The longest target of a link that is read.
+const MAX_LINK: ByteLimit = ByteLimit(4096);
 
 impl CommitReader {
     /// Returns the files that differ between `older` and `newer`, also those that one of them does not have. Without `older`,
@@ -36,65 +42,36 @@ impl CommitReader {
             .collect())
     }
 
-    /// Returns which of `paths` lead to another file in `newer` than in `older`, links followed. Directories do not count.
+    /// Returns the symbolic links of a commit: the path of each, and what it leads to.
     ///
     /// # Errors
     ///
     /// Fails when git does.
-    pub async fn changed_behind_links(
-        &self,
-        older: &Oid,
-        newer: &Oid,
-        paths: &BTreeSet<String>,
-    ) -> Result<BTreeSet<String>, RepoError> {
-        let paths: Vec<&String> = paths.iter().filter(|path| !path.contains('\n')).collect();
-        let names = [older, newer]
-            .into_iter()
-            .flat_map(|tree| paths.iter().map(move |path| format!("{tree}:{path}\n")));
-        let names = names.collect::<String>().into_bytes();
-        let words = [
-            "cat-file",
-            "--batch-check=%(objecttype) %(objectname)",
-            "--follow-symlinks",
-        ];
-        let output = self.ok(Call::new(words).reading(names)).await?;
-        let mut rest = output.stdout.as_slice();
-        let mut replies = Vec::with_capacity(paths.len() * 2);
-        while !rest.is_empty() {
-            replies.push(take_reply(&mut rest));
+    pub async fn links(&self, commit: &Oid) -> Result<Vec<(String, String)>, RepoError> {
+        let words = ["ls-tree", "-r", "-z", "--full-tree", commit.as_str()];
+        let output = self.ok(Call::new(words)).await?;
+        let (mut paths, mut blobs) = (Vec::new(), Vec::new());
+        for record in output.records() {
+            let record = String::from_utf8_lossy(record);
+            // `MODE SP kind SP oid TAB path`
+            if let Some((head, path)) = record.split_once('\t')
+                && head.starts_with("120000 ")
+                && let Some(blob) = head.rsplit(' ').next().and_then(|oid| oid.parse().ok())
+            {
+                paths.push(path.to_owned());
+                blobs.push(blob);
+            }
         }
-        let (before, after) = replies.split_at(replies.len() / 2);
-        // Without an object, a reply repeats the name with its tree.
-        let without = |reply: &[u8], tree: &Oid| {
-            String::from_utf8_lossy(reply).replacen(tree.as_str(), "", 1)
+        let read = self
+            .read_objects(&blobs, ObjectKind::Blob, MAX_LINK)
+            .await?;
+        let target = |object| match object {
+            ReadObject::Bytes(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            ReadObject::Missing | ReadObject::TooLarge => String::new(),
         };
-        let changed = paths.into_iter().zip(before.iter().zip(after));
-        Ok(changed
-            .filter(|(_, (before, after))| {
-                without(before, older) != without(after, newer) && !after.starts_with(b"tree ")
-            })
-            .map(|(path, _)| path.clone())
+        Ok(paths
+            .into_iter()
+            .zip(read.into_iter().map(target))
             .collect())
     }
-}
-
-/// Takes one reply of `cat-file --follow-symlinks`. A link that leads nowhere in the tree has a second line, of the size that
-/// the first one gives.
-fn take_reply<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
-    let text = *rest;
-    let line_end = |from: usize| {
-        let end = text[from..].iter().position(|byte| *byte == b'\n');
-        end.map_or(text.len(), |end| from + end)
-    };
-    let first = line_end(0);
-    let line = std::str::from_utf8(&text[..first]).unwrap_or_default();
-    let end = match line.split_once(' ') {
-        Some(("dangling" | "symlink" | "loop" | "notdir", size)) => {
-            let size = size.parse().unwrap_or(0);
-            text.len().min(first.saturating_add(1).saturating_add(size))
-        }
-        _ => first,
-    };
-    *rest = text.get(end + 1..).unwrap_or_default();
-    &text[..end]
 }

@@ -15,7 +15,7 @@ use crate::oid::Oid;
 
 /// How often a note is written again because another process wrote one at the same time.
 const NOTE_TRIES: u32 = 5;
-/// The longest list of the names of all notes: some hundred thousand.
+/// The longest list of all notes: some hundred thousand.
 const MAX_NOTES_LIST: ByteLimit = ByteLimit(32 << 20);
 /// The largest tree of notes: some hundred thousand in one directory.
 const MAX_TREE: ByteLimit = ByteLimit(64 << 20);
@@ -25,6 +25,8 @@ const MAX_TREE: ByteLimit = ByteLimit(64 << 20);
 pub struct NotesChange {
     /// The commits whose note is missing or another one.
     pub lost: Vec<Oid>,
+    /// The commits whose note is new or another one.
+    pub written: Vec<Oid>,
     /// Whether something was added that is no regular file, such as a submodule. git writes notes without it, or takes it
     /// for a note.
     pub has_other_entries: bool,
@@ -101,9 +103,11 @@ impl CommitReader {
                 names.insert(name);
             }
         }
+        let written = names.iter().filter_map(|name| name.parse().ok()).collect();
         let Some(older) = older else {
             return Ok(NotesChange {
                 lost: Vec::new(),
+                written,
                 has_other_entries,
             });
         };
@@ -115,6 +119,7 @@ impl CommitReader {
             .filter_map(|(commit, _)| commit.parse().ok());
         Ok(NotesChange {
             lost: lost.collect(),
+            written,
             has_other_entries,
         })
     }
@@ -123,11 +128,11 @@ impl CommitReader {
     /// billions; `ls-tree` prints each at once, and is ended at the limit.
     async fn bound_notes(&self, notes: &Oid) -> Result<(), RepoError> {
         let words = [
+            // With mode and object, an entry takes at least 50 bytes, however short its name is.
             "ls-tree",
             "-r",
             "-t",
             "-z",
-            "--name-only",
             "--full-tree",
             notes.as_str(),
         ];

@@ -159,6 +159,12 @@ impl Git {
         Ok((place.git_dir, place.common_dir))
     }
 
+    /// The git directory that all work trees share, from that of one of them.
+    pub(crate) fn common_directory(git_dir: &Path) -> Result<PathBuf, RepoError> {
+        let common_dir = locate::read_path(&git_dir.join("commondir"), b"", git_dir)?;
+        Ok(common_dir.unwrap_or_else(|| git_dir.to_owned()))
+    }
+
     /// The commit that was checked out when the repository was opened, and its tree; it may have moved since.
     #[must_use]
     pub fn opened_at(&self) -> &Head {

@@ -4,14 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_attest::{
     Admission, CommitFacts, CommitJudgement, MAX_NOTE, MergeKind, NOTES_REF, NoteRead, NotesUpdate,
-    Policy, RefUpdate, RunUse, SignedCommit, judge_commit, judge_notes_update, judge_old_value,
-    judge_ref_name, judge_repeated_refs, judge_repeated_runs, judge_replacement, signed_run_use,
+    Policy, RefUpdate, RunUse, SignedCommit, is_complete_note, judge_commit, judge_notes_update,
+    judge_old_value, judge_ref_name, judge_repeated_refs, judge_repeated_runs, judge_replacement,
+    signed_run_use,
 };
 use crucible_model::{ByteLimit, Code, Finding, Timestamp, Verdict};
 use crucible_repo::{CommitReader, Oid, ReadObject, RepoError, Revisions};
 
 /// The most commits of one judgement.
 const MAX_COMMITS: usize = 20_000;
+
+/// How many pushed notes are in memory at once.
+const NOTES_AT_ONCE: usize = 500;
 
 const TOO_MANY: Code = Code::new("attest-too-many-commits");
 const NO_COMMITS: Code = Code::new("attest-no-commits");
@@ -102,7 +106,8 @@ pub async fn check_push(
     });
     check.verdict.merge(Verdict::new(moved.collect()));
     let hiding = updates.iter().filter_map(judge_ref_name);
-    let refs = hiding.chain(judge_repeated_refs(updates)).collect();
+    let changed_refs = updates.iter().map(|update| guarded.target(&update.name));
+    let refs = hiding.chain(judge_repeated_refs(changed_refs)).collect();
     check.verdict.merge(Verdict::new(refs));
     let pushed: Vec<Oid> = updates
         .iter()
@@ -169,6 +174,8 @@ pub(super) struct GuardedRefs {
     pub(super) commits: Vec<Oid>,
     /// The refs to which guarded symbolic refs lead.
     targets: BTreeSet<String>,
+    /// The symbolic refs, each with the ref that it leads to.
+    symbolic: BTreeMap<String, String>,
     /// The object of each ref of the repository, guarded or not.
     values: BTreeMap<String, Oid>,
 }
@@ -176,9 +183,12 @@ pub(super) struct GuardedRefs {
 impl GuardedRefs {
     pub(super) async fn read(reader: &CommitReader, policy: &Policy) -> Result<Self, RepoError> {
         let (mut commits, mut targets) = (BTreeSet::new(), BTreeSet::new());
-        let mut values = BTreeMap::new();
+        let (mut values, mut symbolic) = (BTreeMap::new(), BTreeMap::new());
         for listed in reader.refs().await? {
             values.insert(listed.name.clone(), listed.oid.clone());
+            if let Some(target) = &listed.target {
+                symbolic.insert(listed.name.clone(), target.clone());
+            }
             if !policy.guards(&listed.name) {
                 continue;
             }
@@ -194,8 +204,21 @@ impl GuardedRefs {
         Ok(Self {
             commits: commits.into_iter().collect(),
             targets,
+            symbolic,
             values,
         })
+    }
+
+    /// The ref that an update of this one changes.
+    fn target<'a>(&'a self, name: &'a str) -> &'a str {
+        let mut target = name;
+        for _ in 0..self.symbolic.len() {
+            match self.symbolic.get(target) {
+                Some(next) => target = next,
+                None => break,
+            }
+        }
+        target
     }
 
     /// Whether an update changes a guarded ref: by its name, by that of a symbolic ref, or because a guarded symbolic ref
@@ -255,6 +278,8 @@ async fn notes_update(
             || loses_signed_note(reader, policy, before, pushed, &change.lost).await?
         {
             NotesUpdate::Changed
+        } else if writes_incomplete_note(reader, policy, pushed, &change.written).await? {
+            NotesUpdate::Incomplete
         } else if change.has_other_entries {
             NotesUpdate::OtherEntries
         } else {
@@ -284,6 +309,31 @@ async fn loses_signed_note(
         })
     };
     Ok(commits.iter().zip(&old).zip(&new).any(is_lost))
+}
+
+/// Whether one of these notes begins with a signed statement and is not complete. Nobody could complete it later, because a
+/// signed note is not replaced.
+async fn writes_incomplete_note(
+    reader: &CommitReader,
+    policy: &Policy,
+    notes: &Oid,
+    commits: &[Oid],
+) -> Result<bool, RepoError> {
+    for commits in commits.chunks(NOTES_AT_ONCE) {
+        let read = reader
+            .read_notes(Some(notes), commits, ByteLimit(MAX_NOTE))
+            .await?;
+        let is_incomplete = |(commit, note): (&Oid, &ReadObject)| {
+            bytes_of(note).is_some_and(|note| {
+                signed_run_use(policy, commit.as_str(), note).is_some()
+                    && !is_complete_note(policy, commit.as_str(), note)
+            })
+        };
+        if commits.iter().zip(&read).any(is_incomplete) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the note of a commit, if it has one.
@@ -411,6 +461,7 @@ impl CommitsCheck {
             .map(Oid::as_str)
             .zip(&of_originals)
             .collect();
+        let mut refused = BTreeSet::new();
         for ((at, commit), used) in commits.into_iter().enumerate().zip(uses) {
             let bytes = bytes_of(&objects[at]);
             let original = used
@@ -419,10 +470,13 @@ impl CommitsCheck {
             let facts = CommitFacts {
                 id: commit.as_str(),
                 bytes,
-                merge: merge_kind(reader, policy, bytes).await?,
+                merge: merge_kind(reader, policy, bytes, &refused).await?,
                 original_note: original.map_or(NoteRead::Missing, |note| note_of(note)),
             };
             let judgement = judge_commit(policy, &facts, note_of(&notes[at]), judging.now);
+            if judgement.admission.is_none() {
+                refused.insert(commit.to_string());
+            }
             self.commits.push(CheckedCommit {
                 commit,
                 judgement,
@@ -474,10 +528,12 @@ impl CommitsCheck {
     }
 }
 
+/// Returns the kind of a merge. One of a refused commit is not repeated: anybody can push it, and its trees may be huge.
 async fn merge_kind(
     reader: &CommitReader,
     policy: &Policy,
     bytes: Option<&[u8]>,
+    refused: &BTreeSet<String>,
 ) -> Result<MergeKind, RepoError> {
     let Some(commit) = bytes
         .and_then(SignedCommit::parse)
@@ -486,7 +542,11 @@ async fn merge_kind(
         return Ok(MergeKind::Other);
     };
     match commit.parents.as_slice() {
-        [one, other] if reader.is_clean_merge([one, other], &commit.tree).await? => {
+        [one, other]
+            if !refused.contains(one)
+                && !refused.contains(other)
+                && reader.is_clean_merge([one, other], &commit.tree).await? =>
+        {
             Ok(MergeKind::Clean)
         }
         _ => Ok(MergeKind::Other),

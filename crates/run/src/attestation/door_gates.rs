@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crucible_attest::{Policy, RefUpdate, judge_pushed_programs, named_paths};
+use crucible_attest::{Policy, RefUpdate, judge_pushed_programs};
 use crucible_host::WorkDir;
 use crucible_host::fs::create_dir_all;
 use crucible_model::{Code, Finding, Verdict};
@@ -64,13 +64,10 @@ pub async fn rerun_gates(
                 None => reader.fork_point(&tip, &guarded.commits).await?,
             };
             let changed = reader.changed_files(older.as_ref(), &tip).await?;
+            let links = reader.links(&tip).await?;
             for gate in policy.rerun_gates() {
-                let mut changed = changed.clone();
-                if let Some(older) = &older {
-                    let named = named_paths(gate);
-                    changed.extend(reader.changed_behind_links(older, &tip, &named).await?);
-                }
-                changed_programs.extend(judge_pushed_programs(gate, tip.as_str(), &changed));
+                let findings = judge_pushed_programs(gate, tip.as_str(), &changed, &links);
+                changed_programs.extend(findings);
             }
             if !tips.contains(&tip) {
                 tips.push(tip);
