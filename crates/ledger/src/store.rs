@@ -172,6 +172,22 @@ impl Ledger {
         Ok(done)
     }
 
+    /// Reads in one transaction, so that what other processes write meanwhile is in all of the answers or in none.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `read` does, and when the database cannot be read.
+    pub fn snapshot<T, E: From<LedgerError>>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let _transaction = self
+            .connection
+            .unchecked_transaction()
+            .map_err(self.fail())?;
+        read(self)
+    }
+
     /// Where the database lies.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -26,6 +26,7 @@ use crate::layout::{self, RunDir};
 use crate::recorded::recorded_files;
 use crate::reservations::RecordedUsage;
 use crate::restore::{is_torn, restore};
+use crate::status::progress;
 
 /// Called after each event is committed to the ledger: for a progress display, and for tests that end the
 /// process at that point.
@@ -201,10 +202,13 @@ impl<'a> Journal<'a> {
     /// Writes the pending records to the ledger in one transaction: file contents and events. Only then
     /// `events.jsonl` is written and the observer is called.
     pub(crate) fn commit(&mut self) -> Result<(), RunError> {
-        let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
-        if pending.is_empty() && listed.is_none() {
+        if self.pending.is_empty() && self.listed.is_none() {
             return Ok(());
         }
+        if self.listed.is_none() {
+            self.listed = self.moved_row()?;
+        }
+        let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
         let records = self.ledger.transact(|turn| {
             if let Some(run) = &listed {
                 turn.record_run(run)?;
@@ -235,9 +239,37 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
-    /// Brings the list of runs up to date with the next [`Journal::commit`].
+    /// Adds the run to the list of runs with the next [`Journal::commit`].
     pub(crate) fn set_run_row(&mut self, run: RunRow) {
         self.listed = Some(run);
+    }
+
+    /// Brings the list of runs up to date: every commit with events does, but files can follow their event.
+    pub(crate) fn update_run_row(&mut self) -> Result<(), RunError> {
+        self.commit()?;
+        self.listed = self.moved_row()?;
+        self.commit()
+    }
+
+    /// Returns the run's row if its state is another one with the pending events. What cannot be read moves nothing: the event
+    /// that was recorded matters more.
+    fn moved_row(&mut self) -> Result<Option<RunRow>, RunError> {
+        let known = self.events.len();
+        let pending = self.pending.iter().map(|pending| unchained(&pending.event));
+        self.events.extend(pending);
+        let (reached, last) = (progress(&self.dir, &self.events), self.events.last());
+        let updated = last.map(|last| last.ts);
+        self.events.truncate(known);
+        let (Ok(progress), Some(updated)) = (reached, updated) else {
+            return Ok(None);
+        };
+        let state = progress.state().name();
+        let row = self.ledger.run(&self.run)?;
+        Ok(row.filter(|row| row.state != state).map(|row| RunRow {
+            state: state.to_owned(),
+            updated,
+            ..row
+        }))
     }
 
     /// Records a file of the run directory with its digest and, in the ledger, its bytes. A file that was
@@ -391,6 +423,33 @@ impl<'a> Journal<'a> {
         self.dir
             .write_recorded(layout::TRACE, text.as_bytes())
             .map(drop)
+    }
+}
+
+/// A pending event as it will be recorded, without its place in the chain.
+fn unchained(event: &NewEvent) -> EventRecord {
+    let NewEvent {
+        run,
+        ts,
+        role,
+        event,
+        path,
+        key,
+        body,
+        ..
+    } = event.clone();
+    EventRecord {
+        seq: 0,
+        run,
+        ts,
+        role,
+        event,
+        path,
+        key,
+        artifacts: Vec::new(),
+        body,
+        prev: Digest::ZERO,
+        hash: Digest::ZERO,
     }
 }
 

@@ -218,8 +218,10 @@ pub(crate) fn status_of(
                 .map(str::to_owned),
         );
     }
-    // An edited file cannot revoke what the events record.
-    if let Some(recorded_state) = recorded_state.filter(|_| ended && !edited.is_empty()) {
+    // The list of runs has the state of the newest event. A file that was edited, or that no event records, moves nothing.
+    if let Some(listed) = booked.state {
+        state = listed;
+    } else if let Some(recorded_state) = recorded_state.filter(|_| ended && !edited.is_empty()) {
         state = recorded_state;
     }
     let failure = match state {
