@@ -5,7 +5,7 @@
 //! files. Nothing is recorded and left lying: what stands is in the ledger before a long step begins, before
 //! anything is shown to anybody, before an event is read and before the ledger is, so before a model is asked, a
 //! gate is run or a commit is made. A process that ends before that has made files of which no event tells;
-//! they are made again.
+//! they are made again. If the events change the state of the run, its row in the list of runs moves in that transaction.
 //!
 //! `events.jsonl` is only ever added to, and not flushed: what it holds must be the beginning of what the
 //! ledger says, and whatever is missing, half a line included, is added. A file that says something else was
@@ -23,10 +23,10 @@ use crate::attempt;
 use crate::error::{RunError, restore_command};
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
+use crate::progress::progress;
 use crate::recorded::recorded_files;
 use crate::reservations::RecordedUsage;
 use crate::restore::{is_torn, restore};
-use crate::status::progress;
 
 /// Called after each event is committed to the ledger: for a progress display, and for tests that end the
 /// process at that point.

@@ -526,7 +526,37 @@ fn opened_run() -> Board {
 #[test]
 fn opened_run_has_what_its_page_has() {
     let mut board = opened_run();
-    insta::assert_snapshot!(screen(&mut board, 100, 70));
+    insta::assert_snapshot!(screen(&mut board, 100, 29), @r"
+    2 runs
+    run-00002
+    state: verified
+    goal: a goal
+    repository: /r
+    answers: a, p, m
+    used: 1 call, 12 tokens, $1.234567, 1 min 0 s
+    started: 2026-01-31T09:30:00.000Z, changed: 2026-01-31T09:31:00.000Z
+    works: process 7
+    next: Land it.
+    this run was changed after it was recorded
+      error c: s: h
+
+    plan: approved, digest 222222222222
+      # Plan
+    attempt 1: Verified; +1 −1 in 1 file
+      warning c: a.py: look
+      gate tests: passed, 12 passing
+      the gates passed in isolation
+      f
+    commit: abc
+
+    call 1: m (p): ok, 12 tokens, $1.234567, 1.0 s
+
+    page: crucible serve, /runs/run-00002
+    report: crucible report run-00002
+
+
+    q leave  Esc back  up/down scroll  r reload
+    ");
     // Nothing is lost on a narrow screen, and reading again reads the run again.
     assert!(screen(&mut board, 30, 400).contains("report: crucible report"));
     board.renew(&BoardContent {

@@ -204,10 +204,10 @@ fn runs_in_many_states(fixture: &Fixture, repo: &TestRepo, server: &FakeOpenAi) 
     };
     let landed = start(&[], 0);
     start(&["--max-iterations", "1"], 1);
-    start(&["--max-iterations", "2"], 1);
+    start(&["--max-iterations", "2"], 0);
     start(&[], 1);
     start(&[], 0);
-    start(&["--mode", "manual_outbox"], 0);
+    start(&["--mode", "manual_outbox"], 1);
     let new = fixture
         .call(["run", "new", GOAL, "--repo"])
         .arg(repo.path());
@@ -342,9 +342,11 @@ fn surfaces_agree_about_runs_in_each_state() {
     let refused = || Reply::Answer("no change".to_owned());
     let server = FakeOpenAi::start([
         Reply::Answer(good_answer()),
+        // An answer that cannot be read is asked for once more.
+        refused(),
         refused(),
         Reply::Answer(good_answer().replace("height", "width")),
-        refused(),
+        Reply::Answer(good_answer()),
         Reply::Answer("CANNOT: area is wrong\nCONFLICT: tests/area_test.sh\n".to_owned()),
         Reply::Raw(200, huge.to_string().into_bytes()),
         Reply::Hang,

@@ -28,11 +28,13 @@ const SAMPLE: &str = include_str!("sample.json");
 /// A document of each page of a project.
 const PROJECT_SAMPLES: &str = include_str!("project_samples.json");
 
-/// Numbers of a run that no page shows, because they equal the totals.
-const NOT_SHOWN: [&str; 3] = [
+/// Numbers of a run that no page shows: three equal the totals, a line is the place of its finding, and calls are numbered.
+const NOT_SHOWN: [&str; 5] = [
+    "/attempts/0/findings/0/line",
     "/budgets/calls",
     "/budgets/micro_dollars",
     "/budgets/tokens",
+    "/model_calls/0/attempt",
 ];
 
 /// What a page consists of, as a browser reads it.
