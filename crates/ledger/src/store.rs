@@ -11,7 +11,7 @@ use std::time::Duration;
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Digest};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 
 use crate::artifact::put_within;
@@ -181,10 +181,10 @@ impl Ledger {
         &self,
         read: impl FnOnce(&Self) -> Result<T, E>,
     ) -> Result<T, E> {
-        let _transaction = self
-            .connection
-            .unchecked_transaction()
-            .map_err(self.fail())?;
+        // The connection's own transactions lock out writers from their beginning.
+        let _transaction =
+            Transaction::new_unchecked(&self.connection, TransactionBehavior::Deferred)
+                .map_err(self.fail())?;
         read(self)
     }
 
