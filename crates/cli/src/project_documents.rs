@@ -5,7 +5,7 @@ use crucible_forge::{SkillHistory, SkillName, SkillRegistry};
 use crucible_model::Failure;
 use crucible_run::{ApprovalSource, Signing, approve, land};
 use crucible_serve::{ProjectDocument, ProjectQuery, ProjectRequests, RunAction, RunActionKind};
-use crucible_spec::{SpecId, fixup_under_way, spec_status};
+use crucible_spec::{SpecId, SpecProject, fixup_under_way, spec_status};
 use crucible_view::RunView;
 use serde::Serialize;
 use serde_json::Value;
@@ -42,12 +42,7 @@ async fn document(app: &App, requested: &ProjectDocument) -> Result<Value, Failu
             let status = spec_status(&store.state(ledger.as_ref())?, app.clock.now());
             value(&status.with_under_way(fixup_under_way(&store)?.as_ref()))
         }
-        ProjectDocument::Evidence(name) => {
-            let project = project(app, None)?;
-            let outline = outline_of(app, &project, name)?;
-            let (matrix, verdict) = judged(app, &project, &outline).await?;
-            value(&EvidenceReport::new(&matrix, &verdict))
-        }
+        ProjectDocument::Evidence(name) => evidence_document(app, &project(app, None)?, name).await,
         ProjectDocument::Skills => {
             let (project, _) = skill_project(app, &[])?;
             let Some(ledger) = app.optional_ledger()? else {
@@ -74,6 +69,17 @@ async fn document(app: &App, requested: &ProjectDocument) -> Result<Value, Failu
             value(&PastCrawl::read(app.existing_ledger()?.as_ref(), *number)?)
         }
     }
+}
+
+/// The requirements of a spec, judged now.
+pub(crate) async fn evidence_document(
+    app: &App,
+    project: &SpecProject,
+    name: &str,
+) -> Result<Value, Failure> {
+    let outline = outline_of(app, project, name)?;
+    let (matrix, verdict) = judged(app, project, &outline).await?;
+    value(&EvidenceReport::new(&matrix, &verdict))
 }
 
 /// Does what a person has confirmed, if the run still has exactly what the person saw.
@@ -115,6 +121,6 @@ fn value(document: &impl Serialize) -> Result<Value, Failure> {
     serde_json::to_value(document).map_err(|error| no_json(&error))
 }
 
-fn no_json(error: &serde_json::Error) -> Failure {
+pub(crate) fn no_json(error: &serde_json::Error) -> Failure {
     Failure::refused(format!("cannot serialize the document: {error}"))
 }

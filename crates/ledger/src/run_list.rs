@@ -83,7 +83,7 @@ pub struct StateCountRow {
     pub state: String,
     /// How many there are.
     pub runs: u64,
-    /// The sum of the times from their start to their last change, in milliseconds.
+    /// The sum of the times from their start to the last change of their state, in milliseconds.
     pub elapsed_ms: u64,
 }
 
@@ -209,8 +209,9 @@ const DAY_COSTS: &str = concat!(
      GROUP BY day ORDER BY day"
 );
 
+// Each time is rounded for itself: the sum is that of the list, to the millisecond.
 const STATES: &str = "SELECT substr(created, 1, 10) AS day, state, count(*),
-        CAST(round(sum(max(0, julianday(updated) - julianday(created))) * 86400000) AS INTEGER)
+        sum(CAST(round(max(0, julianday(updated) - julianday(created)) * 86400000) AS INTEGER))
      FROM runs WHERE created >= (SELECT min(day) FROM (
         SELECT DISTINCT substr(created, 1, 10) AS day FROM runs ORDER BY day DESC LIMIT :days))
      GROUP BY day, state ORDER BY day, state";

@@ -25,7 +25,7 @@ pub struct RunRow {
     pub state: String,
     /// When it was started. Recording a run again does not move this.
     pub created: Timestamp,
-    /// When it last moved.
+    /// When its state last changed.
     pub updated: Timestamp,
 }
 

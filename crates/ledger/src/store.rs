@@ -11,7 +11,7 @@ use std::time::Duration;
 use crucible_host::fs;
 use crucible_model::{ByteLimit, Digest};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use rusqlite_migration::{M, Migrations};
 
 use crate::artifact::put_within;
@@ -170,6 +170,22 @@ impl Ledger {
         let done = work(&mut turn)?;
         transaction.commit().map_err(&fail)?;
         Ok(done)
+    }
+
+    /// Reads in one transaction, so that what other processes write meanwhile is in all of the answers or in none.
+    ///
+    /// # Errors
+    ///
+    /// Fails as `read` does, and when the database cannot be read.
+    pub fn snapshot<T, E: From<LedgerError>>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        // The connection's own transactions lock out writers from their beginning.
+        let _transaction =
+            Transaction::new_unchecked(&self.connection, TransactionBehavior::Deferred)
+                .map_err(self.fail())?;
+        read(self)
     }
 
     /// Where the database lies.

@@ -25,12 +25,12 @@ use crate::event_kind::EventKind;
 use crate::gatekeeper::{DENIED, GATE_FILE};
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
+use crate::progress::progress;
 use crate::recorded::is_allowance;
 use crate::role::librarian::check_named;
 use crate::run_context::RunContext;
 use crate::scope::{is_guarded, is_unambiguous_name, named_places};
 use crate::state::RunState;
-use crate::status::progress;
 
 /// The change of an answer is that of an earlier one.
 pub(crate) const SAME_PATCH_TWICE: Code = Code::new("run-same-patch-twice");

@@ -5,7 +5,7 @@
 //! files. Nothing is recorded and left lying: what stands is in the ledger before a long step begins, before
 //! anything is shown to anybody, before an event is read and before the ledger is, so before a model is asked, a
 //! gate is run or a commit is made. A process that ends before that has made files of which no event tells;
-//! they are made again.
+//! they are made again. If the events change the state of the run, its row in the list of runs moves in that transaction.
 //!
 //! `events.jsonl` is only ever added to, and not flushed: what it holds must be the beginning of what the
 //! ledger says, and whatever is missing, half a line included, is added. A file that says something else was
@@ -23,6 +23,7 @@ use crate::attempt;
 use crate::error::{RunError, restore_command};
 use crate::event_kind::EventKind;
 use crate::layout::{self, RunDir};
+use crate::progress::progress;
 use crate::recorded::recorded_files;
 use crate::reservations::RecordedUsage;
 use crate::restore::{is_torn, restore};
@@ -201,10 +202,13 @@ impl<'a> Journal<'a> {
     /// Writes the pending records to the ledger in one transaction: file contents and events. Only then
     /// `events.jsonl` is written and the observer is called.
     pub(crate) fn commit(&mut self) -> Result<(), RunError> {
-        let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
-        if pending.is_empty() && listed.is_none() {
+        if self.pending.is_empty() && self.listed.is_none() {
             return Ok(());
         }
+        if self.listed.is_none() {
+            self.listed = self.moved_row()?;
+        }
+        let (pending, listed) = (std::mem::take(&mut self.pending), self.listed.take());
         let records = self.ledger.transact(|turn| {
             if let Some(run) = &listed {
                 turn.record_run(run)?;
@@ -235,9 +239,37 @@ impl<'a> Journal<'a> {
         Ok(())
     }
 
-    /// Brings the list of runs up to date with the next [`Journal::commit`].
+    /// Adds the run to the list of runs with the next [`Journal::commit`].
     pub(crate) fn set_run_row(&mut self, run: RunRow) {
         self.listed = Some(run);
+    }
+
+    /// Brings the list of runs up to date: every commit with events does, but files can follow their event.
+    pub(crate) fn update_run_row(&mut self) -> Result<(), RunError> {
+        self.commit()?;
+        self.listed = self.moved_row()?;
+        self.commit()
+    }
+
+    /// Returns the run's row if its state is another one with the pending events. What cannot be read moves nothing: the event
+    /// that was recorded matters more.
+    fn moved_row(&mut self) -> Result<Option<RunRow>, RunError> {
+        let known = self.events.len();
+        let pending = self.pending.iter().map(|pending| unchained(&pending.event));
+        self.events.extend(pending);
+        let (reached, last) = (progress(&self.dir, &self.events), self.events.last());
+        let updated = last.map(|last| last.ts);
+        self.events.truncate(known);
+        let (Ok(progress), Some(updated)) = (reached, updated) else {
+            return Ok(None);
+        };
+        let state = progress.state().name();
+        let row = self.ledger.run(&self.run)?;
+        Ok(row.filter(|row| row.state != state).map(|row| RunRow {
+            state: state.to_owned(),
+            updated,
+            ..row
+        }))
     }
 
     /// Records a file of the run directory with its digest and, in the ledger, its bytes. A file that was
@@ -391,6 +423,33 @@ impl<'a> Journal<'a> {
         self.dir
             .write_recorded(layout::TRACE, text.as_bytes())
             .map(drop)
+    }
+}
+
+/// A pending event as it will be recorded, without its place in the chain.
+fn unchained(event: &NewEvent) -> EventRecord {
+    let NewEvent {
+        run,
+        ts,
+        role,
+        event,
+        path,
+        key,
+        body,
+        ..
+    } = event.clone();
+    EventRecord {
+        seq: 0,
+        run,
+        ts,
+        role,
+        event,
+        path,
+        key,
+        artifacts: Vec::new(),
+        body,
+        prev: Digest::ZERO,
+        hash: Digest::ZERO,
     }
 }
 

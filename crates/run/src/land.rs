@@ -30,12 +30,12 @@ use crate::held_out_gates::pass_held_out;
 use crate::journal::{Entry, Journal, RunObserver, is_pinned};
 use crate::landing_evidence::record_evidence;
 use crate::layout::{self, RunDir, full_gates_files};
+use crate::progress::progress;
 use crate::recorded::FILES;
 use crate::recording::check_recording;
 use crate::run_context::RunContext;
-use crate::start::run_row;
 use crate::state::RunState;
-use crate::status::{progress, status_of};
+use crate::status::status_of;
 use crate::trial::{TrialResult, explain_base_error, keep_logs};
 use crate::verify_again::verify_outcome;
 use crate::verify_record::verify_before_landing;
@@ -157,7 +157,7 @@ async fn land_recorded(
     let git = world.git(&record.repo, &dir.fresh_scratch()?).await?;
     if state == RunState::Landed {
         journal.write_trace()?;
-        journal.set_run_row(run_row(record, RunState::Landed, world));
+        journal.update_run_row()?;
         let landing: Landing = dir.read_document(layout::LANDING)?;
         let landing = still_there(&git, record, landing).await?;
         write_note(world, dir, record, &git, &landing.commit).await?;
@@ -265,7 +265,6 @@ async fn land_recorded(
     };
     dir.write_json_recorded(layout::LANDING, &landing)?;
     journal.record_file("crucible", EventKind::Landed, "landed", layout::LANDING)?;
-    journal.set_run_row(run_row(record, RunState::Landed, world));
     journal.write_trace()?;
     write_note(world, dir, record, &git, &landing.commit).await?;
     Ok(landing)

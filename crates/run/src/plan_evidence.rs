@@ -11,7 +11,7 @@ use crucible_verify::VerifyReport;
 use crate::contract::{EvidenceFound, Plan, PlanStatus, Signature};
 use crate::error::RunError;
 use crate::layout::{self, RunDir};
-use crate::status::is_signature_valid;
+use crate::progress::is_signature_valid;
 
 const UNSIGNED: Code = Code::new("plan-unsigned");
 const NOT_VERIFIED: Code = Code::new("plan-not-verified");

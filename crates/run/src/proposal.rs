@@ -10,8 +10,9 @@ use crucible_patch::MAX_ANSWER_BYTES;
 use crate::contract::RunRole;
 use crate::error::RunError;
 use crate::layout::{PATCH, RunDir};
+use crate::progress::PendingRequest;
 use crate::run_context::RunContext;
-use crate::status::{PendingRequest, status};
+use crate::status::status;
 use crate::trial::require_base;
 
 /// Writes a proposal to where the run waits for it. The next [`crate::advance`] judges it.

@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::receipt::LLM;
+use crate::state::RunState;
 
 /// The reservations of one run, with its own database connection.
 pub struct LedgerReservations {
@@ -115,7 +116,7 @@ impl ReservationStore for LedgerReservations {
     }
 }
 
-/// What a run's bookings say together.
+/// What the rows of a run say together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RecordedUsage {
     /// What is used.
@@ -124,6 +125,8 @@ pub(crate) struct RecordedUsage {
     pub(crate) lost: Option<u64>,
     /// The rows of the run that the chain does not confirm.
     pub(crate) row_faults: Vec<RowFault>,
+    /// The state of the run in the list of runs; `None` if the chain does not confirm it.
+    pub(crate) state: Option<RunState>,
 }
 
 impl RecordedUsage {
@@ -133,10 +136,14 @@ impl RecordedUsage {
         run: &RunId,
         events: &[EventRecord],
     ) -> Result<Self, LedgerError> {
+        let row_faults = ledger.row_faults(run)?;
+        let is_confirmed = !row_faults.iter().any(|fault| fault.of == RowKind::Run);
+        let row = ledger.run(run)?.filter(|_| is_confirmed);
         Ok(Self {
             usage: ledger.usage(run)?,
             lost: lost_bookings(events, &ledger.calls(run)?),
-            row_faults: ledger.row_faults(run)?,
+            row_faults,
+            state: row.and_then(|row| RunState::parse(&row.state)),
         })
     }
 

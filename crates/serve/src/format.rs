@@ -4,7 +4,6 @@ use std::fmt::Display;
 
 use crucible_llm::dollars;
 use crucible_model::{Digest, Level};
-use crucible_run::AttemptEnd;
 use crucible_verify::{
     BrokenOutcome, HeldOutOutcome, ObjectionOutcome, ObjectionPolicy, WorldOutcome, WorldPolicy,
 };
@@ -92,19 +91,6 @@ pub(crate) fn level(level: &Level) -> &'static str {
         Level::Info => "info",
         Level::Warning => "warning",
         Level::Error => "error",
-    }
-}
-
-/// Returns how an attempt ended.
-pub(crate) fn end(end: &AttemptEnd) -> &'static str {
-    match end {
-        AttemptEnd::Refused => "Refused by the patch gate",
-        AttemptEnd::Malformed => "Malformed answer",
-        AttemptEnd::Repeated => "Repeats an earlier change",
-        AttemptEnd::FilesRequested => "Requests more files",
-        AttemptEnd::VerifyFailed => "A gate failed",
-        AttemptEnd::Candidate => "Passed, to be compared",
-        AttemptEnd::Verified => "Verified",
     }
 }
 

@@ -9,7 +9,7 @@ use crucible_llm::dollars;
 use crucible_model::{counted, single_spaced};
 use crucible_view::{RedactedText, RunView, VerificationView};
 
-use crate::format::{duration, end, level, objection, world, world_groups};
+use crate::format::{duration, level, objection, world, world_groups};
 
 /// Lines of a plan that a report has at most.
 const MAX_LINES: usize = 200;
@@ -45,9 +45,9 @@ pub fn markdown_report(run: &RunView) -> String {
         "Cost",
         format!(
             "{}, {} tokens, {} calls",
-            dollars(run.budgets.micro_dollars),
-            run.budgets.tokens,
-            run.budgets.calls
+            dollars(summary.totals.micro_dollars),
+            summary.totals.tokens,
+            summary.totals.calls
         ),
     );
     row("Time", duration(&summary.elapsed_ms));
@@ -87,7 +87,7 @@ pub fn markdown_report(run: &RunView) -> String {
         line(format!(
             "### Attempt {}: {}",
             attempt.number,
-            end(&attempt.end)
+            attempt.result()
         ));
         line(String::new());
         if let Some(diff) = &attempt.diff {

@@ -112,9 +112,9 @@ impl<'r> Builder<'r> {
                 names::RUN_COMMIT,
                 run.landing.as_ref().map(|landing| landing.commit.as_str()),
             )
-            .with(names::RUN_CALLS, run.budgets.calls)
-            .with(names::RUN_TOKENS, run.budgets.tokens)
-            .with(names::RUN_COST, run.budgets.micro_dollars)
+            .with(names::RUN_CALLS, summary.totals.calls)
+            .with(names::RUN_TOKENS, summary.totals.tokens)
+            .with(names::RUN_COST, summary.totals.micro_dollars)
             .with(names::CHAIN_IS_INTACT, run.chain.is_intact())
             .with_some(
                 names::CHAIN_FIRST,

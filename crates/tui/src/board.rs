@@ -2,8 +2,9 @@
 //!
 //! It has two lists, runs and specs. Invariant: after any keys, the selected line is a visible one, or no line is visible.
 
-use crucible_spec::{SpecStatus, WorkspaceSpec, WorkspaceSurvey};
-use crucible_view::{RunList, RunSummary};
+use crucible_model::RunId;
+use crucible_spec::{SpecId, SpecStatus, WorkspaceSpec, WorkspaceSurvey};
+use crucible_view::{EvidenceView, RunList, RunSummary, RunView};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// The longest filter, in characters.
@@ -16,6 +17,24 @@ pub struct BoardContent {
     pub runs: RunList,
     /// The specs; absent without a workspace.
     pub specs: Option<WorkspaceSurvey>,
+}
+
+/// Which entry is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EntryKey {
+    /// A run.
+    Run(RunId),
+    /// A spec.
+    Spec(SpecId),
+}
+
+/// What only an opened entry has, because it takes time to read.
+#[derive(Debug)]
+pub enum EntryDetails {
+    /// All about a run.
+    Run(Box<RunView>),
+    /// The requirements of a spec with what proves them.
+    Spec(Box<EvidenceView>),
 }
 
 /// One of the two lists.
@@ -49,6 +68,8 @@ pub(super) struct Board {
     pub(super) details: usize,
     /// A message to the user, until the next key.
     pub(super) notice: Option<String>,
+    /// The entry whose details were read last, with them or the reason why they cannot be read.
+    opened: Option<(EntryKey, Result<EntryDetails, String>)>,
 }
 
 /// A spec, in short and in full.
@@ -71,6 +92,13 @@ impl<'a> Entry<'a> {
         match self {
             Self::Run(run) => run.run_id.as_str(),
             Self::Spec(row) => row.spec.spec_id.as_str(),
+        }
+    }
+
+    fn key(self) -> EntryKey {
+        match self {
+            Self::Run(run) => EntryKey::Run(run.run_id.clone()),
+            Self::Spec(row) => EntryKey::Spec(row.spec.spec_id.clone()),
         }
     }
 
@@ -130,6 +158,7 @@ impl Board {
             page: 1,
             details: 0,
             notice: None,
+            opened: None,
         };
         board.renew(content);
         board
@@ -138,6 +167,7 @@ impl Board {
     /// Replaces the content; the same entry stays selected if it still exists.
     pub(super) fn renew(&mut self, content: &BoardContent) {
         let selected = self.selected_id();
+        self.opened = None;
         self.total_runs = content.runs.total;
         self.runs.clone_from(&content.runs.runs);
         (self.name, self.counts, self.specs) = match &content.specs {
@@ -178,6 +208,28 @@ impl Board {
     /// The selected entry.
     pub(super) fn current(&self) -> Option<Entry<'_>> {
         self.visible_entries().get(self.selected).copied()
+    }
+
+    /// The opened entry, if its details have to be read.
+    pub(super) fn unread(&self) -> Option<EntryKey> {
+        let key = self.current()?.key();
+        let is_open = matches!(self.view, View::Details(_));
+        (is_open && self.details_of(&key).is_none()).then_some(key)
+    }
+
+    /// Sets the details of an entry, or the reason why they cannot be read.
+    pub(super) fn set_details(&mut self, key: EntryKey, details: Result<EntryDetails, String>) {
+        self.opened = Some((key, details));
+    }
+
+    /// The details of the selected entry; `None` before they are read.
+    pub(super) fn current_details(&self) -> Option<Result<&EntryDetails, &str>> {
+        self.details_of(&self.current()?.key())
+    }
+
+    fn details_of(&self, key: &EntryKey) -> Option<Result<&EntryDetails, &str>> {
+        let opened = self.opened.as_ref().filter(|(opened, _)| opened == key);
+        opened.map(|(_, details)| details.as_ref().map_err(String::as_str))
     }
 
     /// Handles a key.

@@ -4,21 +4,25 @@
 //! never an error.
 
 use crucible_host::env::Environment;
+use crucible_llm::dollars;
 use crucible_model::{counted, one_line};
 use crucible_spec::SpecStanding;
-use crucible_view::RunOutcome;
+use crucible_view::{RunOutcome, duration};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, List, ListItem, ListState, Paragraph};
 
-use super::board::{Board, Entry, Tab, View};
+use super::board::{Board, Entry, EntryDetails, Tab, View};
 use super::text::{fitted, wrapped};
 use super::{run_lines, spec_lines};
 
 /// Below this number of columns only the list is shown.
 const NARROW: u16 = 60;
+
+/// From this number of columns on, a line of the list has the time and the cost of a run.
+const WIDE: usize = 50;
 
 /// Whether to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +168,8 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
         .map(|entry| {
             // The mark of the selected line takes two columns.
             let width = usize::from(area.width).saturating_sub(2);
-            ListItem::new(fitted(&one_line(&in_list(*entry)), width)).style(palette.style(*entry))
+            ListItem::new(fitted(&one_line(&in_list(*entry, width)), width))
+                .style(palette.style(*entry))
         })
         .collect();
     let list = List::new(items)
@@ -174,10 +179,17 @@ fn list(frame: &mut Frame<'_>, area: Rect, board: &mut Board, palette: Palette) 
     frame.render_stateful_widget(list, area, &mut state);
 }
 
-/// An entry on one line.
-fn in_list(entry: Entry<'_>) -> String {
+/// An entry on one line of this many columns.
+fn in_list(entry: Entry<'_>, width: usize) -> String {
     match entry {
-        Entry::Run(run) => format!("{:<9} {}", run.state.to_string(), run.goal),
+        Entry::Run(run) if width < WIDE => format!("{:<9} {}", run.state.to_string(), run.goal),
+        Entry::Run(run) => format!(
+            "{:<9} {:>9} {:>10} {}",
+            run.state.to_string(),
+            duration(run.elapsed_ms),
+            dollars(run.totals.micro_dollars),
+            run.goal
+        ),
         Entry::Spec(row) => {
             let tags = row.spec.tags.iter().map(|tag| format!(" #{tag}"));
             format!(
@@ -191,11 +203,21 @@ fn in_list(entry: Entry<'_>) -> String {
 }
 
 fn details(frame: &mut Frame<'_>, area: Rect, board: &mut Board, from: usize) {
-    let lines = match board.current() {
-        Some(Entry::Run(run)) => run_lines::in_full(run),
-        Some(Entry::Spec(row)) => spec_lines::in_full(row),
-        None => Vec::new(),
+    let read = board.current_details();
+    let mut lines = match (board.current(), read) {
+        (Some(Entry::Run(_)), Some(Ok(EntryDetails::Run(run)))) => run_lines::in_full(run),
+        (Some(Entry::Run(run)), _) => run_lines::in_short(run),
+        (Some(Entry::Spec(row)), Some(Ok(EntryDetails::Spec(evidence)))) => {
+            spec_lines::in_full(row, Some(evidence))
+        }
+        (Some(Entry::Spec(row)), _) => spec_lines::in_full(row, None),
+        (None, _) => Vec::new(),
     };
+    match read {
+        None => lines.push("reading…".to_owned()),
+        Some(Err(reason)) => lines.push(format!("cannot read more: {reason}")),
+        Some(Ok(_)) => {}
+    }
     let lines = wrapped_lines(&lines, area.width);
     board.page = usize::from(area.height);
     board.details = lines.len();

@@ -26,7 +26,7 @@ use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use self::board::{Board, Reaction};
-pub use self::board::{BoardContent, Tab};
+pub use self::board::{BoardContent, EntryDetails, EntryKey, Tab};
 use self::draw::Palette;
 use self::pause::{Paused, SignalRequest, Signals};
 use self::screen::Screen;
@@ -56,19 +56,36 @@ pub fn require_terminal(env: &Environment, output: &Output) -> Result<(), Failur
     Ok(())
 }
 
+/// What the view reads.
+pub trait BoardSource {
+    /// Reads the lists.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the ledger or the workspace cannot be read.
+    fn content(&self) -> Result<BoardContent, Failure>;
+
+    /// Reads what only an opened entry has.
+    ///
+    /// # Errors
+    ///
+    /// Fails when the run or the spec cannot be read.
+    fn details(&self, entry: &EntryKey) -> impl Future<Output = Result<EntryDetails, Failure>>;
+}
+
 /// A view of runs and specs, which `S` reads.
 pub struct BoardView<S> {
-    content: S,
+    source: S,
     board: Board,
     palette: Palette,
 }
 
-impl<S: Fn() -> Result<BoardContent, Failure>> BoardView<S> {
+impl<S: BoardSource> BoardView<S> {
     /// Reads the content for the first time and shows this list.
-    pub fn new(env: &Environment, tab: Tab, content: S) -> Result<Self, Failure> {
-        let board = Board::new(&content()?, tab);
+    pub fn new(env: &Environment, tab: Tab, source: S) -> Result<Self, Failure> {
+        let board = Board::new(&source.content()?, tab);
         Ok(Self {
-            content,
+            source,
             board,
             palette: Palette::from_env(env),
         })
@@ -83,6 +100,12 @@ impl<S: Fn() -> Result<BoardContent, Failure>> BoardView<S> {
             screen
                 .draw(&mut self.board, self.palette)
                 .map_err(|error| terminal_failed(&error))?;
+            if let Some(entry) = self.board.unread() {
+                let details = self.source.details(&entry).await;
+                let details = details.map_err(|error| error.message);
+                self.board.set_details(entry, details);
+                continue;
+            }
             let reaction = tokio::select! {
                 asked = signals.next_signal() => match asked {
                     SignalRequest::Stop => Reaction::Pause,
@@ -119,7 +142,7 @@ impl<S: Fn() -> Result<BoardContent, Failure>> BoardView<S> {
                         Err(error) => self.board.notice(format!("cannot suspend: {error}")),
                     }
                 }
-                Reaction::Reload => match (self.content)() {
+                Reaction::Reload => match self.source.content() {
                     Ok(content) => self.board.renew(&content),
                     Err(error) => self
                         .board

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crucible_llm::{cost_in_words, tokens_in_words};
 use crucible_model::counted;
 use crucible_spec::{PhaseSummary, SpecStatus, age_words};
+use crucible_view::EvidenceView;
 
 use super::board::Row;
 
@@ -39,8 +40,8 @@ pub(super) fn in_short(row: &Row) -> Vec<String> {
     lines
 }
 
-/// All about a spec: each phase with its newest receipt.
-pub(super) fn in_full(row: &Row) -> Vec<String> {
+/// All about a spec: its requirements by state, and each phase with its newest receipt.
+pub(super) fn in_full(row: &Row, evidence: Option<&EvidenceView>) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {}",
         row.spec.spec_id,
@@ -48,6 +49,7 @@ pub(super) fn in_full(row: &Row) -> Vec<String> {
     )];
     lines.extend(row.spec.troubles());
     lines.extend(problems(row));
+    lines.extend(evidence.map(requirements).unwrap_or_default());
     lines.push(String::new());
     lines.extend(
         row.status
@@ -62,6 +64,25 @@ pub(super) fn in_full(row: &Row) -> Vec<String> {
             .as_ref()
             .map(|next| format!("next: {}", next.command)),
     );
+    lines
+}
+
+/// How many requirements are proven, and those that are not.
+fn requirements(evidence: &EvidenceView) -> Vec<String> {
+    let matrix = &evidence.matrix;
+    let counts = &matrix.counts;
+    let mut lines = vec![format!(
+        "requirements: {} proven, {} partial, {} without proof",
+        counts.proven, counts.partial, counts.none
+    )];
+    let open = matrix.requirements.iter();
+    let open = open.filter(|requirement| requirement.state.as_str() != "proven");
+    lines.extend(open.map(|requirement| {
+        format!(
+            "  {}: {}: {}",
+            requirement.state, requirement.id, requirement.title
+        )
+    }));
     lines
 }
 

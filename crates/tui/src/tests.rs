@@ -7,7 +7,7 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use serde_json::json;
 
-use super::board::{Board, BoardContent, Reaction, Tab, View};
+use super::board::{Board, BoardContent, EntryDetails, EntryKey, Reaction, Tab, View};
 use super::draw::{Palette, draw};
 
 const HOSTILE: &str = "a\u{1b}[2J\u{202e}b\nc";
@@ -467,7 +467,7 @@ fn tab_switches_between_runs_and_specs() {
     for part in [
         "2 runs",
         "> landed    make the area a product",
-        "used: 3 calls, 1540 tokens, $1.234567",
+        "used: 3 calls, 1540 tokens, $1.234567, 1",
         "Tab specs",
     ] {
         assert!(text.contains(part), "{part}:\n{text}");
@@ -478,11 +478,7 @@ fn tab_switches_between_runs_and_specs() {
     let label = screen(&mut board, 80, 12);
     assert!(label.contains("a\\u{1b}[2J\\u{202e}b"), "{label}");
     press(&mut board, [KeyCode::Enter]);
-    let shown = screen(&mut board, 80, 20);
-    assert!(
-        shown.contains("report: crucible report run-00001"),
-        "{shown}"
-    );
+    assert!(screen(&mut board, 80, 20).contains("reading…"));
     press(&mut board, [KeyCode::Esc, KeyCode::Tab]);
     assert_eq!((board.tab, selected(&board)), (Tab::Specs, "export-data"));
     assert!(board.filter.is_empty());
@@ -501,5 +497,124 @@ fn board_without_workspace_says_how_to_make_one() {
     press(&mut board, [KeyCode::Tab]);
     assert!(
         screen(&mut board, 80, 5).contains("no workspace; `crucible project init` creates one")
+    );
+}
+
+/// Opens the first run with the sample that has every field.
+fn opened_run() -> Board {
+    let mut run: serde_json::Value =
+        serde_json::from_str(include_str!("../../serve/src/pages/sample.json")).unwrap();
+    run["run_id"] = "run-00002".into();
+    run["attempts"][0]["verification"]["results"] = json!([
+        { "id": "tests", "isolation": "full", "failures": [], "tests": [["passing", 12]] }
+    ]);
+    let content = BoardContent {
+        runs: runs(),
+        specs: None,
+    };
+    let mut board = Board::new(&content, Tab::Runs);
+    assert_eq!(board.unread(), None);
+    press(&mut board, [KeyCode::Enter]);
+    let key = board.unread().unwrap();
+    assert_eq!(key, EntryKey::Run("run-00002".parse().unwrap()));
+    let run = serde_json::from_value(run).unwrap();
+    board.set_details(key, Ok(EntryDetails::Run(Box::new(run))));
+    assert_eq!(board.unread(), None);
+    board
+}
+
+#[test]
+fn opened_run_has_what_its_page_has() {
+    let mut board = opened_run();
+    insta::assert_snapshot!(screen(&mut board, 100, 29), @r"
+    2 runs
+    run-00002
+    state: verified
+    goal: a goal
+    repository: /r
+    answers: a, p, m
+    used: 1 call, 12 tokens, $1.234567, 1 min 0 s
+    started: 2026-01-31T09:30:00.000Z, changed: 2026-01-31T09:31:00.000Z
+    works: process 7
+    next: Land it.
+    this run was changed after it was recorded
+      error c: s: h
+
+    plan: approved, digest 222222222222
+      # Plan
+    attempt 1: Verified; +1 −1 in 1 file
+      warning c: a.py: look
+      gate tests: passed, 12 passing
+      the gates passed in isolation
+      f
+    commit: abc
+
+    call 1: m (p): ok, 12 tokens, $1.234567, 1.0 s
+
+    page: crucible serve, /runs/run-00002
+    report: crucible report run-00002
+
+
+    q leave  Esc back  up/down scroll  r reload
+    ");
+    // Nothing is lost on a narrow screen, and reading again reads the run again.
+    assert!(screen(&mut board, 30, 400).contains("report: crucible report"));
+    board.renew(&BoardContent {
+        runs: runs(),
+        specs: None,
+    });
+    assert!(board.unread().is_some());
+}
+
+#[test]
+fn opened_spec_has_its_requirement_counts() {
+    let mut board = board_of(&some());
+    press(&mut board, [KeyCode::Enter]);
+    let key = board.unread().unwrap();
+    let requirement =
+        |id: &str, state: &str| json!({ "id": id, "title": HOSTILE, "state": state, "tests": [] });
+    let evidence = json!({ "verdict": "fail", "findings": [], "matrix": {
+        "commit": "c0", "counts": { "proven": 7, "partial": 2, "none": 1 },
+        "requirements": [requirement("R1", "proven"), requirement("R2", "none")],
+    }});
+    let evidence = serde_json::from_value(evidence).unwrap();
+    board.set_details(key, Ok(EntryDetails::Spec(Box::new(evidence))));
+    let text = screen(&mut board, 80, 30);
+    for part in [
+        "requirements: 7 proven, 2 partial, 1 without proof",
+        "  none: R2: a\\u{1b}[2J",
+        "design: failed, 2h ago",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    assert!(!text.contains("R1"), "{text}");
+}
+
+#[test]
+fn entry_that_cannot_be_read_says_why() {
+    let mut board = board_of(&some());
+    press(&mut board, [KeyCode::Enter]);
+    let key = board.unread().unwrap();
+    board.set_details(key, Err(format!("no repository {HOSTILE}")));
+    let text = screen(&mut board, 80, 40);
+    assert!(
+        text.contains("cannot read more: no repository a\\u{1b}[2J"),
+        "{text}"
+    );
+    assert!(text.contains("design: failed"), "{text}");
+    assert_eq!(board.unread(), None);
+}
+
+#[test]
+fn wide_list_has_time_and_cost_of_runs() {
+    let content = BoardContent {
+        runs: runs(),
+        specs: None,
+    };
+    let mut board = Board::new(&content, Tab::Runs);
+    let text = screen(&mut board, 140, 5);
+    assert!(
+        text.contains("> landed    1 min 0 s  $1.234567 make the area"),
+        "{text}"
     );
 }

@@ -120,6 +120,20 @@ fn line_of(subject: &str) -> Option<u64> {
 }
 
 impl AttemptView {
+    /// How it ended, for people.
+    #[must_use]
+    pub const fn result(&self) -> &'static str {
+        match self.end {
+            AttemptEnd::Refused => "Refused by the patch gate",
+            AttemptEnd::Malformed => "Malformed answer",
+            AttemptEnd::Repeated => "Repeats an earlier change",
+            AttemptEnd::FilesRequested => "Requests more files",
+            AttemptEnd::VerifyFailed => "A gate failed",
+            AttemptEnd::Candidate => "Passed, to be compared",
+            AttemptEnd::Verified => "Verified",
+        }
+    }
+
     pub(crate) fn from_attempt(attempt: &AttemptDocuments) -> Self {
         let outcome = &attempt.outcome;
         let is_recorded = |bytes: &[u8], digest| Some(Digest::compute(bytes)) == digest;

@@ -59,7 +59,7 @@ pub struct RunFacts {
     pub tokens: u64,
     /// The cost in millionths of a US dollar.
     pub micro_dollars: u64,
-    /// From the start to the last change, in milliseconds.
+    /// From the start to the last change of its state, in milliseconds.
     pub elapsed_ms: u64,
     /// The time of all model calls together, in milliseconds.
     pub model_ms: u64,

@@ -56,7 +56,7 @@ pub struct DayOutcomes {
     pub day: RedactedText,
     /// How many runs there are of each outcome.
     pub runs: BTreeMap<RunOutcome, u64>,
-    /// The sum of their times from start to last change, in milliseconds.
+    /// The sum of their times from start to the last change of their state, in milliseconds.
     pub elapsed_ms: u64,
 }
 
@@ -67,6 +67,10 @@ impl CostView {
     ///
     /// Fails when the ledger cannot be read.
     pub fn read(ledger: &Ledger) -> Result<Self, LedgerError> {
+        ledger.snapshot(Self::read_all)
+    }
+
+    fn read_all(ledger: &Ledger) -> Result<Self, LedgerError> {
         let mut totals = Totals::default();
         let mut models = Vec::new();
         for row in ledger.costs()? {

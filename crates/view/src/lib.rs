@@ -20,6 +20,8 @@ mod council;
 mod crawl;
 mod diff;
 mod duration;
+#[cfg(test)]
+mod equal_numbers;
 mod event;
 mod json_text;
 mod landing;

@@ -78,7 +78,7 @@ impl RunOutcome {
 pub struct RunSummary {
     /// Its id.
     pub run_id: RunId,
-    /// The state that the list of runs in the ledger has.
+    /// The state of its newest event, as the list of runs in the ledger has it.
     pub state: RedactedText,
     /// What that state amounts to.
     pub outcome: RunOutcome,
@@ -94,7 +94,7 @@ pub struct RunSummary {
     pub agent: Option<RedactedText>,
     /// When it was started.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When its state last changed.
     pub updated_at: Timestamp,
     /// The time between both, in milliseconds.
     pub elapsed_ms: u64,
@@ -134,18 +134,20 @@ impl RunList {
     /// Fails when the ledger cannot be read.
     pub fn read(ledger: &Ledger, query: &ListQuery) -> Result<Self, LedgerError> {
         let page = query.page.unwrap_or(Page::ALL);
-        let rows = ledger.runs_with_usage(&query.filter, page, RECORD_KEY)?;
-        let runs: Vec<RunSummary> = rows.iter().map(RunSummary::of_row).collect();
-        let listed = runs.len() as u64;
-        // A part that is the whole list, as in most searches, is not counted again.
-        let total = match (page.skip, listed < page.most) {
-            (0, true) => listed,
-            _ => ledger.count_runs(&query.filter)?,
-        };
-        Ok(Self {
-            schema_version: Self::SCHEMA.to_owned(),
-            total,
-            runs,
+        ledger.snapshot(|ledger| {
+            let rows = ledger.runs_with_usage(&query.filter, page, RECORD_KEY)?;
+            let runs: Vec<RunSummary> = rows.iter().map(RunSummary::of_row).collect();
+            let listed = runs.len() as u64;
+            // A part that is the whole list, as in most searches, is not counted again.
+            let total = match (page.skip, listed < page.most) {
+                (0, true) => listed,
+                _ => ledger.count_runs(&query.filter)?,
+            };
+            Ok(Self {
+                schema_version: Self::SCHEMA.to_owned(),
+                total,
+                runs,
+            })
         })
     }
 
@@ -193,10 +195,10 @@ impl RunSummary {
         Ok(rows.first().map(Self::of_row))
     }
 
-    /// Sets when it last changed, if that is later.
-    pub(crate) fn changed_at(&mut self, at: Timestamp) {
-        self.updated_at = self.updated_at.max(at);
-        self.elapsed_ms = elapsed_ms(self.created_at, self.updated_at);
+    /// Sets the state, and the outcome with it.
+    pub(crate) fn set_state(&mut self, state: RunState) {
+        self.state = RedactedText::new(state.name());
+        self.outcome = RunOutcome::of_state(state.name());
     }
 
     fn of_row(row: &RunUsageRow) -> Self {

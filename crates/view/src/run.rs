@@ -15,7 +15,7 @@ use crate::context::ContextView;
 use crate::council::CouncilView;
 use crate::event::{ChainView, EventView};
 use crate::landing::{LandingView, StatementView};
-use crate::list::{RunOutcome, RunSummary};
+use crate::list::RunSummary;
 use crate::plan::PlanView;
 use crate::text::RedactedText;
 use crate::verification::{GateView, VerificationView};
@@ -28,7 +28,7 @@ pub struct RunView {
     /// Its row in the list of runs; `totals` there equal [`RunView::budgets`].
     #[serde(flatten)]
     pub summary: RunSummary,
-    /// Its state, derived from its files and events. The row in the list may be older.
+    /// Its state as a value of the closed list.
     pub derived_state: RunState,
     /// The process that works on it, if any.
     pub at_work: Option<RedactedText>,
@@ -112,19 +112,19 @@ impl RunView {
     ///
     /// Fails when the ledger or a file of the run cannot be read.
     pub fn read(dir: &RunDir, ledger: &Ledger) -> Result<Option<Self>, RunError> {
-        let read = documents(dir, ledger)?;
-        let run = &read.status.run.run_id;
-        let Some(mut summary) = RunSummary::read(ledger, run)? else {
-            return Ok(None);
-        };
-        // While a process works, the row has the time of the last command.
-        if let (Some(_), Some(last)) = (&read.at_work, read.events.last()) {
-            summary.changed_at(last.ts);
-        }
-        let head = ledger.head()?;
-        let altered = ledger.altered_events(run)?;
-        let chain = ChainView::new(head, altered, &read.row_faults, &read.status.edited);
-        Ok(Some(Self::new(&read, summary, chain)))
+        ledger.snapshot(|ledger| {
+            let read = documents(dir, ledger)?;
+            let run = &read.status.run.run_id;
+            let Some(mut summary) = RunSummary::read(ledger, run)? else {
+                return Ok(None);
+            };
+            // Both are equal, unless somebody edited the row; the page says so.
+            summary.set_state(read.status.state);
+            let head = ledger.head()?;
+            let altered = ledger.altered_events(run)?;
+            let chain = ChainView::new(head, altered, &read.row_faults, &read.status.edited);
+            Ok(Some(Self::new(&read, summary, chain)))
+        })
     }
 
     fn new(read: &RunDocuments, summary: RunSummary, chain: ChainView) -> Self {
@@ -200,12 +200,6 @@ impl RunView {
     pub fn is_left(&self) -> bool {
         let is_blocked = self.derived_state == RunState::Blocked;
         self.at_work.is_none() && !self.derived_state.is_end() && !is_blocked
-    }
-
-    /// What the derived state amounts to.
-    #[must_use]
-    pub fn outcome(&self) -> RunOutcome {
-        RunOutcome::of_state(self.derived_state.name())
     }
 
     /// The attempt that can land: the one that the gates verified, as it was recorded.

@@ -89,7 +89,7 @@ pub struct StatsRow {
     /// The cost of all of them divided by the number of verified and landed ones, in millionths of a US dollar; absent
     /// without one.
     pub micro_dollars_per_verified: Option<u64>,
-    /// The sum of the times from their start to their last change, in milliseconds.
+    /// The sum of the times from their start to the last change of their state, in milliseconds.
     pub elapsed_ms: u64,
     /// The median of these times; of two medians, the lower.
     pub median_elapsed_ms: Option<u64>,

@@ -1,12 +1,15 @@
 //! `report`, `serve` and the lists: one read model, so equal numbers, and nothing of a run becomes markup.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
+use crucible_testkit::{FakeOpenAi, Reply, TestRepo};
 use serde_json::Value;
 
-use crate::support::{Call, Fixture, answering, good_answer, id_of, small};
+use crate::support::{Call, Fixture, GOAL, answering, good_answer, id_of, small};
 use crate::traces::PRICES;
 
 /// A page server that ends with the test.
@@ -188,6 +191,194 @@ fn list_status_report_and_page_numbers_are_equal() {
         assert!(events.contains(&event["seq"].to_string()), "{event}");
     }
     assert!(site.get("/ledger/verify").contains("Verified now"));
+}
+
+/// Runs of one repository in many states, one of each.
+fn runs_in_many_states(fixture: &Fixture, repo: &TestRepo, server: &FakeOpenAi) {
+    let start = |args: &[&str], code: i32| {
+        let mut call = fixture.start_call(repo.path());
+        for arg in args {
+            call = call.arg(arg);
+        }
+        id_of(&call.run().exits(code).json())
+    };
+    let landed = start(&[], 0);
+    start(&["--max-iterations", "1"], 1);
+    start(&["--max-iterations", "2"], 0);
+    start(&[], 1);
+    start(&[], 0);
+    start(&["--mode", "manual_outbox"], 1);
+    let new = fixture
+        .call(["run", "new", GOAL, "--repo"])
+        .arg(repo.path());
+    new.run().ok();
+    let asked = server.requests().len();
+    let mut abandoned = fixture.start_call(repo.path()).command().spawn().unwrap();
+    while server.requests().len() == asked {
+        assert!(abandoned.try_wait().unwrap().is_none(), "it asked nothing");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Still at work: the list is as far as the run.
+    let list = fixture.run(["run", "list", "--json"]).ok().json();
+    assert_eq!(list["runs"][0]["state"], "signed", "{list:#}");
+    assert_surfaces_agree(fixture);
+    abandoned.kill().unwrap();
+    abandoned.wait().unwrap();
+    fixture.run(["run", "land", &landed]).ok();
+    repo.git(["reset", "--quiet", "--hard", "HEAD~1"]);
+}
+
+/// Every surface shows the same state, outcome, cost and time of each run, and the sums are the sums of these.
+fn assert_surfaces_agree(fixture: &Fixture) {
+    let site = Site::open(fixture);
+    let list = fixture.run(["run", "list", "--json"]).ok().json();
+    let rows = list["runs"].as_array().unwrap();
+    let number = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let page_of_list = site.get("/runs");
+    for row in rows {
+        let id = row["run_id"].as_str().unwrap();
+        let state = row["state"].as_str().unwrap();
+        let money = crucible_llm::dollars(number(row, "micro_dollars"));
+        let time = crucible_view::duration(number(row, "elapsed_ms"));
+        let (calls, tokens) = (number(row, "calls"), number(row, "tokens"));
+        let status = fixture.run(["run", "status", id, "--json"]).ok().json();
+        let report = fixture.run(["report", id, "--json"]).ok().json();
+        let compared = fixture
+            .run(["run", "compare", id, id, "--json"])
+            .ok()
+            .json();
+        assert_eq!(status["state"], row["state"], "{id}");
+        assert_eq!(report["derived_state"], row["state"], "{id}");
+        for name in row.as_object().unwrap().keys() {
+            assert_eq!(report[name], row[name], "{id}: {name}");
+        }
+        for name in ["calls", "tokens", "micro_dollars"] {
+            assert_eq!(status["budgets"][name], row[name], "{id}: {name}");
+            assert_eq!(report["budgets"][name], row[name], "{id}: {name}");
+        }
+        for name in ["outcome", "calls", "tokens", "micro_dollars", "elapsed_ms"] {
+            assert_eq!(compared["a"][name], row[name], "{id}: {name}");
+        }
+        let model_calls = report["model_calls"].as_array().unwrap();
+        for name in ["tokens", "micro_dollars"] {
+            let sum: u64 = model_calls.iter().map(|call| number(call, name)).sum();
+            assert_eq!(sum, number(row, name), "{id}: {name}");
+        }
+        let span = fixture.run(["trace", "export", id]).ok().stdout;
+        for text in [
+            format!("\"crucible.run.state\",\"value\":{{\"stringValue\":\"{state}\"}}"),
+            format!("\"crucible.run.tokens\",\"value\":{{\"intValue\":\"{tokens}\"}}"),
+            format!(
+                "\"crucible.run.cost.micro_usd\",\"value\":{{\"intValue\":\"{}\"}}",
+                number(row, "micro_dollars")
+            ),
+        ] {
+            assert!(span.contains(&text), "{id}: {text}: {span}");
+        }
+        let markdown = fixture.run(["report", id]).ok().stdout;
+        for text in [
+            format!("## Crucible run: {state}\n"),
+            format!("| Cost | {money}, {tokens} tokens, {calls} calls |"),
+            format!("| Time | {time} |"),
+        ] {
+            assert!(markdown.contains(&text), "{id}: {text}: {markdown}");
+        }
+        let cells = format!(
+            "<td class=\"number\">{calls}</td><td class=\"number\">{tokens}</td>\
+             <td class=\"number\">{money}</td><td class=\"number\">{time}</td>"
+        );
+        let row_of_page = page_of_list.split("<tr>").find(|part| part.contains(id));
+        let row_of_page = row_of_page.unwrap();
+        assert!(row_of_page.contains(&cells), "{id}: {cells}: {row_of_page}");
+        assert!(
+            row_of_page.contains(&format!("\">{state}</td>")),
+            "{row_of_page}"
+        );
+        let page = site.get(&format!("/runs/{id}"));
+        for text in [
+            format!("\">{state}</span>"),
+            format!("<dt>Cost</dt><dd>{money}, {tokens} tokens, {calls} of"),
+            format!(": {time}</dd>"),
+        ] {
+            assert!(page.contains(&text), "{id}: {text}: {page}");
+        }
+    }
+    let all = fixture.run(["stats", "--json"]).ok().json()["all"].clone();
+    for name in [
+        "calls",
+        "open_calls",
+        "tokens",
+        "micro_dollars",
+        "elapsed_ms",
+    ] {
+        let sum: u64 = rows.iter().map(|row| number(row, name)).sum();
+        assert_eq!(number(&all, name), sum, "{name}");
+    }
+    let costs = site.get("/costs");
+    let totals = format!(
+        "{} calls, {} open, {} tokens, {}.",
+        all["calls"],
+        all["open_calls"],
+        all["tokens"],
+        crucible_llm::dollars(number(&all, "micro_dollars"))
+    );
+    assert!(costs.contains(&totals), "{totals}: {costs}");
+    for (outcome, runs) in all["outcomes"].as_object().unwrap() {
+        assert!(
+            costs.contains(&format!("{runs} {outcome}")),
+            "{outcome}: {costs}"
+        );
+    }
+}
+
+#[test]
+fn surfaces_agree_about_runs_in_each_state() {
+    // More tokens than a number of JavaScript has digits for.
+    let tokens = (1_u64 << 53) - 1;
+    let huge = serde_json::json!({
+        "choices": [{ "index": 0, "message": { "role": "assistant", "content": good_answer() }, "finish_reason": "stop" }],
+        "usage": { "prompt_tokens": tokens, "completion_tokens": tokens },
+    });
+    let refused = || Reply::Answer("no change".to_owned());
+    let server = FakeOpenAi::start([
+        Reply::Answer(good_answer()),
+        // An answer that cannot be read is asked for once more.
+        refused(),
+        refused(),
+        Reply::Answer(good_answer().replace("height", "width")),
+        Reply::Answer(good_answer()),
+        Reply::Answer("CANNOT: area is wrong\nCONFLICT: tests/area_test.sh\n".to_owned()),
+        Reply::Raw(200, huge.to_string().into_bytes()),
+        Reply::Hang,
+    ]);
+    let (repo, fixture) = (small().build(), Fixture::with(&server));
+    runs_in_many_states(&fixture, &repo, &server);
+    let states = |list: &Value| -> BTreeSet<String> {
+        let rows = list["runs"].as_array().unwrap().iter();
+        rows.map(|row| row["state"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let expected = [
+        "blocked", "declined", "failed", "landed", "new", "signed", "verified",
+    ];
+    let list = fixture.run(["run", "list", "--json"]).ok().json();
+    assert_eq!(states(&list), expected.map(str::to_owned).into());
+    assert_surfaces_agree(&fixture);
+    // Files that were edited, added or removed move nothing.
+    for directory in fixture.runs() {
+        for name in [
+            "artifacts/PLAN.md",
+            "artifacts/failure.json",
+            "receipt.json",
+        ] {
+            let file = directory.join(name);
+            let _it_may_be_missing = std::fs::remove_file(file);
+        }
+        let _planted = std::fs::write(directory.join("artifacts/context_pack.json"), "{}");
+    }
+    let edited = fixture.run(["run", "list", "--json"]).ok().json();
+    assert_eq!(edited, list);
+    assert_surfaces_agree(&fixture);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Somebody edits the rows of runs and model calls behind the ledger's back: the chain tells what they said.
 
 use crucible_ledger::{
-    Allowance, Ledger, MicroDollars, NewCall, Reservation, RowFault, RowKind, RunRow, Settlement,
+    Allowance, Ledger, LedgerError, MicroDollars, NewCall, Reservation, RowFault, RowKind, RunRow,
+    Settlement,
 };
 use crucible_model::{Digest, RunId};
 use rusqlite::Connection;
@@ -282,4 +283,29 @@ fn older_ledger_with_broken_chain_opens_and_reports() {
     tamper(&place.path, "DELETE FROM chain_head");
     let verdict = Ledger::open(&place.path).unwrap().verify(&[]).unwrap();
     assert_eq!(verdict.findings()[0].code.as_str(), "ledger-head-edited");
+}
+
+#[test]
+fn snapshot_has_no_later_change() {
+    let room = tempfile::tempdir().unwrap();
+    let path = room.path().join("ledger.db");
+    let mut writer = Ledger::open(&path).unwrap();
+    let reader = Ledger::open(&path).unwrap();
+    let row = |state: &str| RunRow {
+        id: "r".parse().unwrap(),
+        goal: "g".to_owned(),
+        repo: "/r".to_owned(),
+        state: state.to_owned(),
+        created: "2026-01-01T00:00:00Z".parse().unwrap(),
+        updated: "2026-01-01T00:00:00Z".parse().unwrap(),
+    };
+    writer.record_run(row("new")).unwrap();
+    let both: Result<_, LedgerError> = reader.snapshot(|reader| {
+        let before = reader.runs()?;
+        writer.record_run(row("signed"))?;
+        Ok((before, reader.runs()?))
+    });
+    let (before, after) = both.unwrap();
+    assert_eq!(before, after);
+    assert_eq!(reader.runs().unwrap()[0].state, "signed");
 }

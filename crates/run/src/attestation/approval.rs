@@ -13,9 +13,9 @@ use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
+use crate::progress::progress;
 use crate::run_context::RunContext;
 use crate::state::RunState;
-use crate::status::progress;
 
 /// The fields of the event.
 const APPROVAL: &str = "approval";

@@ -32,14 +32,13 @@ use crate::event_kind::EventKind;
 use crate::gate_workspace::SurveyCache;
 use crate::journal::{Entry, Journal, RunObserver};
 use crate::layout::{self, RunDir};
+use crate::progress::progress;
 use crate::receipt;
 use crate::recording::ClientContext;
 use crate::run_context::RunContext;
-use crate::start::{
-    DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_creation, restore_initial_files, run_row,
-};
+use crate::start::{DISPATCH_WRITTEN, GUARDRAILS_WRITTEN, record_creation, restore_initial_files};
 use crate::state::RunState;
-use crate::status::{answers_used, progress};
+use crate::status::answers_used;
 use crate::trial::{self, TrialResult, TrialSetup};
 use crate::verify_record::RecordedFiles;
 
@@ -176,9 +175,7 @@ impl Engine<'_> {
         let reached = progress(&self.dir, self.journal.events()?)?.state();
         self.journal.write_trace()?;
         receipt::write(&self.dir, &self.record, self.journal.events()?)?;
-        self.journal
-            .set_run_row(run_row(&self.record, reached, self.world));
-        self.journal.commit()?;
+        self.journal.update_run_row()?;
         Ok(reached)
     }
 

@@ -16,9 +16,9 @@ use crate::contract::{
 use crate::error::RunError;
 use crate::event_kind::EventKind;
 use crate::layout;
+use crate::progress::SIGNED;
 use crate::role::chair::{self, OmittedFiles};
 use crate::role::reviewers;
-use crate::status::SIGNED;
 
 impl Engine<'_> {
     /// Drafts the plan; `None` if a person must draft it first.

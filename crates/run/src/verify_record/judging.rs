@@ -18,11 +18,11 @@ use crate::event_kind::EventKind;
 use crate::journal::{event_line, is_pinned, render_trace};
 use crate::land::Landing;
 use crate::layout;
+use crate::progress::pending_request;
 use crate::receipt::RunReceipt;
 use crate::recorded::{recorded_files, state_of_events};
 use crate::restore::rejection_review;
 use crate::state::RunState;
-use crate::status::pending_request;
 
 const UNKNOWN_RUN: Code = Code::new("record-unknown-run");
 const RUN_UNREADABLE: Code = Code::new("record-run-unreadable");

@@ -231,7 +231,7 @@ impl Place {
         self.home().join("runs")
     }
 
-    fn ledger_path(&self) -> PathBuf {
+    pub(crate) fn ledger_path(&self) -> PathBuf {
         self.home().join("ledger/ledger.db")
     }
 

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crucible_host::lock::LockError;
+use crucible_ledger::{EventRecord, Ledger};
 use crucible_run::{RunError, RunState};
 use crucible_testkit::Reply;
 
-use crate::common::{Nothing, Place, Until, answering_in_order, right};
+use crate::common::{Along, Nothing, Place, Script, Until, answering_in_order, right};
 use crate::worker::{self, Kill};
 
 #[test]
@@ -53,4 +54,35 @@ fn concurrent_advance_reports_held_run() {
     assert_eq!(state, RunState::Landed);
     assert_eq!(model.requests().len(), 2);
     place.assert_recorded_once();
+}
+
+/// Notes the state of the only run in the list, whenever an event is recorded.
+struct ListedStates {
+    ledger: std::path::PathBuf,
+    seen: std::sync::Mutex<Vec<String>>,
+}
+
+impl Along for ListedStates {
+    fn event(&self, _event: &EventRecord) {
+        let runs = Ledger::open(&self.ledger).unwrap().runs().unwrap();
+        let mut seen = self.seen.lock().unwrap();
+        if seen.last() != Some(&runs[0].state) {
+            seen.push(runs[0].state.clone());
+        }
+    }
+}
+
+#[test]
+fn list_is_as_far_as_the_events() {
+    let (place, model) = (Place::new(), Script::Lands.model());
+    let states = Arc::new(ListedStates {
+        ledger: place.ledger_path(),
+        seen: std::sync::Mutex::default(),
+    });
+    place
+        .drive(&model.base_url(), Until::Landed, states.clone())
+        .unwrap();
+    // What is recorded together moves the list once: from the context to the signature nothing takes long.
+    let steps = ["new", "analysed", "signed", "patched", "verified", "landed"];
+    assert_eq!(*states.seen.lock().unwrap(), steps);
 }

@@ -1,6 +1,7 @@
 //! Hostile text in every field of every page.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use crucible_model::is_hidden;
 use crucible_testkit::{BrowserJob, in_browser};
@@ -11,6 +12,7 @@ use html5ever::tokenizer::{
     BufferQueue, CharacterTokens, CommentToken, StartTag, TagToken, Token, TokenSink,
     TokenSinkResult, Tokenizer, TokenizerOpts,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
@@ -26,8 +28,14 @@ const SAMPLE: &str = include_str!("sample.json");
 /// A document of each page of a project.
 const PROJECT_SAMPLES: &str = include_str!("project_samples.json");
 
-/// Numbers of a run that no page shows.
-const NOT_SHOWN: [&str; 0] = [];
+/// Numbers of a run that no page shows: three equal the totals, a line is the place of its finding, and calls are numbered.
+const NOT_SHOWN: [&str; 5] = [
+    "/attempts/0/findings/0/line",
+    "/budgets/calls",
+    "/budgets/micro_dollars",
+    "/budgets/tokens",
+    "/model_calls/0/attempt",
+];
 
 /// What a page consists of, as a browser reads it.
 #[derive(Default, Debug, PartialEq, Eq)]
@@ -91,7 +99,7 @@ fn parsed(page: &str) -> Parsed {
 }
 
 /// Replaces each text of a document that may be any text. Returns how many there are.
-fn fill<T: serde::de::DeserializeOwned>(document: &mut Value, with: &str) -> usize {
+fn fill<T: DeserializeOwned>(document: &mut Value, with: &str) -> usize {
     fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
         match value {
             Value::String(_) => found.push(at),
@@ -200,7 +208,7 @@ fn land_forms(run: &RunView) -> Vec<ActionForm> {
 }
 
 /// A document of a project with this text wherever a text may be anything.
-fn project_sample<T: serde::de::DeserializeOwned>(name: &str, with: &str) -> T {
+fn project_sample<T: DeserializeOwned>(name: &str, with: &str) -> T {
     let samples: Value = serde_json::from_str(PROJECT_SAMPLES).unwrap();
     let mut document = samples[name].clone();
     assert!(fill::<T>(&mut document, with) >= 5, "{name}");
@@ -418,79 +426,133 @@ fn report_allows_exactly_its_own_style() {
     assert!(page.contains("the gates notice 3 of 4") || page.contains("The gates notice 3 of 4"));
 }
 
-/// Replaces each number of a document by another one, so that a page shows where it comes from. Returns them with their places.
-fn number(value: &mut Value, at: &str, next: &mut u64, found: &mut Vec<(String, u64)>) {
-    match value {
-        Value::Number(_) => {
-            *next += 1;
-            *value = (*next).into();
-            found.push((at.to_owned(), *next));
-        }
-        Value::Array(items) => {
-            for item in items {
-                number(item, at, next, found);
+/// Replaces each number of a document by another one, so that a page shows where it comes from. A number that cannot be so large
+/// stays. Returns the new ones with their places.
+fn number<T: DeserializeOwned>(document: &mut Value, first: u64) -> Vec<(String, u64)> {
+    fn pointers(value: &Value, at: String, found: &mut Vec<String>) {
+        match value {
+            Value::Number(_) => found.push(at),
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    pointers(item, format!("{at}/{index}"), found);
+                }
             }
-        }
-        Value::Object(fields) => {
-            for (name, item) in fields {
-                number(item, &format!("{at}/{name}"), next, found);
+            Value::Object(fields) => {
+                for (name, item) in fields {
+                    pointers(item, format!("{at}/{name}"), found);
+                }
             }
+            _ => {}
         }
-        _ => {}
     }
+    let mut places = Vec::new();
+    pointers(document, String::new(), &mut places);
+    let mut found = Vec::new();
+    // Further apart than a minute, so that their times differ, too.
+    let numbers = (first..).step_by(61_007);
+    for (place, number) in places.into_iter().zip(numbers) {
+        let slot = document.pointer_mut(&place).unwrap();
+        let before = std::mem::replace(slot, number.into());
+        if serde_json::from_value::<T>(document.clone()).is_ok() {
+            found.push((place, number));
+        } else {
+            *document.pointer_mut(&place).unwrap() = before;
+        }
+    }
+    found
 }
 
-/// Every long number that a page shows is a number of the document that `--json` prints, as it is, in dollars or as a time.
-#[test]
-fn pages_show_exactly_the_numbers_of_their_documents() {
-    let mut document: Value = serde_json::from_str(SAMPLE).unwrap();
-    let (mut next, mut found) = (700_000, Vec::new());
-    number(&mut document, "", &mut next, &mut found);
-    assert!(found.len() > 60, "{}", found.len());
-    let run: RunView = serde_json::from_value(document).unwrap();
-    let lines: Vec<String> = [
-        run_page(&run, PageRights::ReadOnly),
-        attempt_page(&run, &run.attempts[0]),
-        events_page(&run),
-        calls_page(&run),
-        html_report(&run),
-    ]
-    .into_iter()
-    // Texts of different elements are different words.
-    .map(|page| {
-        let page = page.unwrap();
-        let page = page.split_once("</style>").map_or(page.as_str(), |(_, rest)| rest);
-        parsed(&page.replace('<', " <")).text
-    })
-    .collect();
+/// The long numbers of a text: of six digits and more, without digests.
+fn long_numbers(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '$'));
+    let words = words.map(|word| word.trim_end_matches('.'));
+    let is_long = |word: &&str| {
+        let digits: BTreeSet<char> = word.chars().filter(char::is_ascii_digit).collect();
+        let is_number = word
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | '$'));
+        // The digests of the samples repeat one digit.
+        is_number && digits.len() > 1 && word.len() >= 6
+    };
+    words.filter(is_long).map(str::to_owned).collect()
+}
+
+/// What a page shows: texts of different elements are different words.
+fn text_of(page: &str) -> String {
+    let page = page.split_once("</style>").map_or(page, |(_, rest)| rest);
+    parsed(&page.replace('<', " <")).text
+}
+
+/// Every long number that pages of a document show is a number of it, as it is, in dollars or as a time. Returns the places of
+/// those that no page shows.
+fn numbers_not_shown<T: DeserializeOwned>(
+    mut document: Value,
+    first: u64,
+    pages: impl Fn(&T) -> Vec<String>,
+) -> BTreeSet<String> {
+    let found = number::<T>(&mut document, first);
+    let pages = pages(&serde_json::from_value(document).unwrap());
     let forms = |number: u64| [number.to_string(), money(&number), duration(&number)];
-    let known: std::collections::BTreeSet<String> = found
+    let known: BTreeSet<String> = found
         .iter()
         .flat_map(|(_, number)| forms(*number))
+        .flat_map(|form| long_numbers(&form))
         .collect();
-    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '$';
-    for page in &lines {
-        let words = page.split(|c: char| !is_part(c));
-        for word in words.map(|word| word.trim_end_matches('.')) {
-            let digits = word.chars().filter(char::is_ascii_digit).count();
-            let is_digest = word.len() > 8 && !word.contains(['.', '$']);
-            if digits >= 6 && !is_digest {
-                assert!(known.contains(word), "{word}: {page}");
-            }
+    for page in &pages {
+        for number in long_numbers(page) {
+            assert!(known.contains(&number), "{number}: {page}");
         }
     }
-    let all = lines.concat();
-    let hidden: std::collections::BTreeSet<&str> = found
-        .iter()
-        .filter(|(_, number)| {
-            !forms(*number)
-                .iter()
-                .any(|form| all.contains(form.as_str()))
-        })
-        .map(|(at, _)| at.as_str())
-        .collect();
-    println!("{hidden:?}");
-    assert_eq!(hidden, std::collections::BTreeSet::from(NOT_SHOWN));
+    let all = pages.concat();
+    let is_shown = |number: u64| forms(number).iter().any(|form| all.contains(form.as_str()));
+    let hidden = found.into_iter().filter(|(_, number)| !is_shown(*number));
+    hidden.map(|(at, _)| at).collect()
+}
+
+/// Numbers that are small, that JavaScript cannot count with, and the largest.
+const FIRST_NUMBERS: [u64; 3] = [700_000, 1 << 53, u64::MAX - 100_000_000];
+
+#[test]
+fn pages_show_exactly_the_numbers_of_their_documents() {
+    for first in FIRST_NUMBERS {
+        let sample: Value = serde_json::from_str(SAMPLE).unwrap();
+        assert!(number::<RunView>(&mut sample.clone(), first).len() > 60);
+        let hidden = numbers_not_shown(sample.clone(), first, |run: &RunView| {
+            let html = [
+                run_page(run, PageRights::ReadOnly),
+                land_page(run, &land_forms(run)),
+                attempt_page(run, &run.attempts[0]),
+                events_page(run),
+                calls_page(run),
+                html_report(run),
+            ];
+            let html = html.into_iter().map(|page| text_of(&page.unwrap()));
+            html.chain([markdown_report(run)]).collect()
+        });
+        assert_eq!(hidden, NOT_SHOWN.map(str::to_owned).into(), "{first}");
+        let list = json!({ "schema_version": "x", "total": 1, "runs": [sample] });
+        numbers_not_shown(list, first, |list: &RunList| {
+            // The number of pages follows from the total.
+            let list = RunList {
+                total: 1,
+                ..list.clone()
+            };
+            let page = runs_page(&list, &RunQuery::parse(""), &[]);
+            vec![text_of(&page.unwrap())]
+        });
+        let samples: Value = serde_json::from_str(PROJECT_SAMPLES).unwrap();
+        let sample = |name: &str| samples[name].clone();
+        let name = RedactedText::new("n");
+        let text = |page: Result<String, ServeError>| vec![text_of(&page.unwrap())];
+        numbers_not_shown(sample("specs"), first, |specs| text(specs_page(specs)));
+        numbers_not_shown(sample("spec"), first, |spec| text(spec_page(&name, spec)));
+        numbers_not_shown(sample("evidence"), first, |spec| {
+            text(evidence_page(&name, spec))
+        });
+        numbers_not_shown(sample("skills"), first, |skills| text(skills_page(skills)));
+        numbers_not_shown(sample("skill"), first, |skill| text(skill_page(skill)));
+        numbers_not_shown(sample("crawls"), first, |crawls| text(crawls_page(crawls)));
+    }
 }
 
 /// Opens every page in a browser with so many hostile texts in each field. One line, as the harmless text is: some parts of a page

@@ -269,7 +269,13 @@ fn runs_and_specs_are_one_key_apart() {
     // No word is cut: each line beside the list ends between two words.
     assert!(screen.contains("multiply"), "{screen}");
     tmux.press(&["Enter"]);
-    tmux.shows(&format!("crucible report {id}"));
+    let screen = tmux.shows("plan: approved");
+    assert!(screen.contains(&tokens), "{screen}");
+    tmux.press(&["End"]);
+    let screen = tmux.shows(&format!("crucible report {id}"));
+    for part in ["attempt 1: Verified", "gate tests: passed", "call 1: "] {
+        assert!(screen.contains(part), "{part}:\n{screen}");
+    }
     tmux.press(&["Escape"]);
     tmux.shows("Tab specs");
     tmux.press(&["Tab"]);
