@@ -92,11 +92,12 @@ pub(crate) fn gateway(base_url: &str, key: Option<&str>) -> Backend {
 }
 
 /// Every provider that speaks HTTP.
-pub(crate) fn http_providers() -> impl Iterator<Item = &'static str> {
+pub(crate) fn http_providers() -> Vec<&'static str> {
     registry()
         .iter()
         .filter(|kind| matches!(kind.class(), ProviderClass::Http { .. }))
         .map(|kind| kind.name())
+        .collect()
 }
 
 /// The settings of an HTTP provider.
