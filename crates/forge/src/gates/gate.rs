@@ -19,6 +19,8 @@ pub enum SkillGate {
     Mypy,
     /// The skill's test; with [`VerificationLevel::Full`](crucible_ledger::VerificationLevel) the whole suite.
     Pytest,
+    /// The skill's test again, with another hash seed.
+    Repeat,
     /// What the syntax tree may not hold.
     Policy,
     /// What the syntax tree has to hold.
@@ -45,6 +47,7 @@ impl SkillGate {
             Self::Ruff => "ruff",
             Self::Mypy => "mypy",
             Self::Pytest => "pytest",
+            Self::Repeat => "repeat",
             Self::Policy => "policy",
             Self::Invariants => "invariants",
             Self::Examples => "examples",

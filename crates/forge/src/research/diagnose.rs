@@ -145,6 +145,7 @@ const BY_GATE: [(SkillGate, FailureKind); GATES.len()] = [
     (SkillGate::Invariants, FailureKind::VerifyInvariant),
     (SkillGate::Policy, FailureKind::VerifyPolicy),
     (SkillGate::Pytest, FailureKind::VerifyTest),
+    (SkillGate::Repeat, FailureKind::VerifyTest),
     (SkillGate::Examples, FailureKind::VerifyTest),
     (SkillGate::Ruff, FailureKind::VerifyLint),
     (SkillGate::Mypy, FailureKind::VerifyLint),

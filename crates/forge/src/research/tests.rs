@@ -258,6 +258,7 @@ async fn each_kind_follows_from_its_record() {
         (SkillGate::Invariants, FailureKind::VerifyInvariant),
         (SkillGate::Policy, FailureKind::VerifyPolicy),
         (SkillGate::Pytest, FailureKind::VerifyTest),
+        (SkillGate::Repeat, FailureKind::VerifyTest),
         (SkillGate::Examples, FailureKind::VerifyTest),
         (SkillGate::Mypy, FailureKind::VerifyLint),
         (SkillGate::Ruff, FailureKind::VerifyLint),
