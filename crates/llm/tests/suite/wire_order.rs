@@ -56,7 +56,7 @@ async fn every_provider_sends_required_order() {
 }
 
 #[tokio::test]
-async fn only_gateway_gets_list_bounds() {
+async fn only_own_servers_get_list_bounds() {
     let mut unbounded = schema();
     for bound in ["minItems", "maxItems"] {
         unbounded["properties"]["seats"]
@@ -66,7 +66,7 @@ async fn only_gateway_gets_list_bounds() {
             .unwrap();
     }
     for provider in http_providers() {
-        let expected = if provider == "gateway" {
+        let expected = if ["gateway", "ollama"].contains(&provider) {
             schema()
         } else {
             unbounded.clone()
