@@ -74,9 +74,9 @@ pub use research::{
     escalation, needs_review, research,
 };
 pub use runner::{
-    CallResult, DirectoryState, LeftBehind, MAX_INPUT_BYTES, RegistryListing, ResidueReason,
-    RunRequest, RunStepError, RunnerError, SkillCall, SkillCode, SkillEnd, SkillRunReport,
-    StagingError, execute, run_skill,
+    CallResult, CommandSurvey, GitWrites, LeftBehind, LeftByCommand, MAX_INPUT_BYTES,
+    RegistryListing, ResidueReason, RunRequest, RunStepError, RunnerError, SkillCall, SkillCode,
+    SkillEnd, SkillRunReport, StagingError, execute, run_skill,
 };
 pub use skeleton::{Skeleton, SkeletonError, WrittenSkeleton};
 pub use status::{SkillStep, StepRefused};

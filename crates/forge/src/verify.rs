@@ -343,7 +343,7 @@ impl<'a> SkillVerification<'a> {
                 .run(&site)
                 .await
                 .map_err(|source| VerifyStepError::Obstacle { gate: id, source })?;
-            if id == SkillGate::Pytest {
+            if gate.runs_tests() {
                 answer
                     .verdict
                     .merge(touched(&before, &self.workspace.changes()?));

@@ -12,7 +12,7 @@ use crate::provider_kind::{ProviderClass, ProviderKind, check_address};
 use crate::provider_settings::ProviderSettings;
 use crate::providers::{
     anthropic::Anthropic, claude_cli::ClaudeCli, codex_cli::CodexCli, gateway::Gateway,
-    gemini_cli::GeminiCli, openai::OpenAi, openrouter::OpenRouter, replay::Replay,
+    gemini_cli::GeminiCli, ollama::Ollama, openai::OpenAi, openrouter::OpenRouter, replay::Replay,
 };
 use crate::template::phase_templates;
 
@@ -25,6 +25,7 @@ pub fn registry() -> &'static [&'static dyn ProviderKind] {
         &CodexCli,
         &Gateway,
         &GeminiCli,
+        &Ollama,
         &OpenAi,
         &OpenRouter,
         &Replay,

@@ -49,8 +49,15 @@ impl PromptTemplate {
         match self {
             Self::Plain => None,
             Self::Claude => Some(&["anthropic", "claude-cli"]),
-            Self::Headings => Some(&["codex-cli", "gateway", "gemini-cli", "openai", "openrouter"]),
-            Self::OneMessage => Some(&["gateway"]),
+            Self::Headings => Some(&[
+                "codex-cli",
+                "gateway",
+                "gemini-cli",
+                "ollama",
+                "openai",
+                "openrouter",
+            ]),
+            Self::OneMessage => Some(&["gateway", "ollama"]),
         }
     }
 
@@ -219,6 +226,7 @@ mod tests {
             ("openrouter", &["plain", "headings"]),
             ("gemini-cli", &["plain", "headings"]),
             ("gateway", &["plain", "headings", "one-message"]),
+            ("ollama", &["plain", "headings", "one-message"]),
         ] {
             for template in PromptTemplate::ALL.map(PromptTemplate::name) {
                 let made = phase_templates(provider, &settings(template));

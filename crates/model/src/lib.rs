@@ -7,6 +7,7 @@
 
 mod canonical;
 mod code_fence;
+mod code_page;
 mod count;
 mod digest;
 mod edit_format;
@@ -16,6 +17,7 @@ mod failure;
 mod finding;
 mod id;
 mod limit;
+mod nearest;
 mod path_class;
 mod prompt;
 mod repo_path;
@@ -29,6 +31,7 @@ mod unique_json;
 
 pub use canonical::{CanonicalError, to_canonical_json, to_canonical_line};
 pub use code_fence::{CodeFence, unfenced};
+pub use code_page::{CodeSection, code_sections, find_code};
 pub use count::counted;
 pub use digest::{Digest, DigestError, DigestWriter};
 pub use edit_format::EditFormat;
@@ -38,6 +41,7 @@ pub use failure::Failure;
 pub use finding::{Code, Finding, Level, Outcome, Verdict, VerdictReport};
 pub use id::{IdError, RunId};
 pub use limit::{ByteLimit, FileLimit, SECRET_REACH};
+pub use nearest::{MAX_NAMES, MAX_SUGGESTIONS, nearest};
 pub use path_class::{Denial, PathRole, PathRoles, denied_place};
 pub use prompt::{PromptBuilder, PromptText, UNTRUSTED_BANNER, Untrusted};
 pub use repo_path::{PathPrefix, RepoPath, RepoPathError};

@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::code_page::CodeSection;
 use crate::digest::Digest;
 use crate::failure::Failure;
 use crate::finding::{Finding, Level};
+use crate::text::single_spaced;
 use crate::time::Timestamp;
 
 /// The schema that the log follows.
@@ -19,7 +21,7 @@ pub struct SarifRun<'a> {
     /// Names the judgement and its subject, such as `crucible-gate/SPEC/`.
     pub id: &'a str,
     /// Every code that may occur.
-    pub rules: &'a [SarifRule<'a>],
+    pub rules: &'a [SarifRule],
     /// The findings, each with the file that it is about, relative to the repository's root.
     pub findings: &'a [(&'a Finding, String)],
     /// The number of findings left out.
@@ -32,27 +34,23 @@ pub struct SarifRun<'a> {
 
 /// A code with its explanation on one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SarifRule<'a> {
+pub struct SarifRule {
     /// The finding code, which becomes the rule's id.
-    pub code: &'a str,
+    pub code: &'static str,
     /// Its explanation.
     pub help: String,
 }
 
-impl<'a> SarifRule<'a> {
-    /// Returns the codes of a page of `docs/codes/`.
-    #[must_use]
-    pub fn of_page(page: &'a str) -> Vec<Self> {
-        let sections = page.split("\n## ").skip(1);
-        sections
-            .filter_map(|section| section.split_once('\n'))
-            .map(|(code, words)| Self {
-                code: code.trim(),
-                help: words.split_whitespace().collect::<Vec<_>>().join(" "),
-            })
-            .collect()
+impl From<CodeSection> for SarifRule {
+    fn from(section: CodeSection) -> Self {
+        Self {
+            code: section.code,
+            help: single_spaced(section.text),
+        }
     }
+}
 
+impl SarifRule {
     fn document(&self) -> Value {
         let help = &self.help;
         let first = help.split_inclusive(". ").next().unwrap_or(help).trim_end();

@@ -21,7 +21,6 @@ mod hook;
 mod id;
 mod ignored;
 mod json_output;
-mod nearest;
 mod outline;
 mod packet;
 mod phase;

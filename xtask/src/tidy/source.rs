@@ -41,6 +41,8 @@ pub(super) struct Path {
     pub(super) line: usize,
     /// Where in the tokens the path ends.
     pub(super) end: usize,
+    /// Whether `::*` follows.
+    pub(super) is_glob: bool,
 }
 
 impl Path {
@@ -323,6 +325,7 @@ fn follow(tokens: &[Token], start: usize, prefix: &mut Vec<String>, found: &mut 
         segments: prefix.clone(),
         line,
         end: at,
+        is_glob: is_double_colon(tokens, at) && tokens.get(at + 2).is_some_and(|next| next.is("*")),
     });
     prefix.truncate(depth);
 }
@@ -335,6 +338,16 @@ fn follow_group(tokens: &[Token], open: usize, prefix: &mut Vec<String>, found: 
         match tokens.get(at) {
             Some(token) if token.kind == Kind::Ident && fresh => {
                 follow(tokens, at, prefix, found);
+                fresh = false;
+                at += 1;
+            }
+            Some(token) if token.is("*") && fresh => {
+                found.push(Path {
+                    segments: prefix.clone(),
+                    line: token.line,
+                    end: at,
+                    is_glob: true,
+                });
                 fresh = false;
                 at += 1;
             }
@@ -425,6 +438,17 @@ mod tests {
             path_names("fn f() { assert!(std::env::var(\"A\").is_ok()); }")
                 .contains(&"std::env::var".to_owned())
         );
+    }
+
+    #[test]
+    fn globs_are_paths_of_their_module() {
+        let text = "use super::*; use a::{b::*, c, *}; fn f() { a::b() * c }";
+        let globs: Vec<String> = paths(&read(text))
+            .into_iter()
+            .filter(|path| path.is_glob)
+            .map(|path| path.segments.join("::"))
+            .collect();
+        assert_eq!(globs, ["super", "a::b", "a"]);
     }
 
     #[test]

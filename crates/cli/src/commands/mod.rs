@@ -19,6 +19,7 @@ mod crawl;
 mod demo;
 mod doctor;
 mod eval;
+mod explain;
 mod gate;
 mod gates;
 mod init;
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Init(init::Init),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
+    Explain(explain::Explain),
     Models(models::Models),
     Agents(agents::Agents),
     Mcp(mcp::Mcp),
@@ -146,6 +148,7 @@ impl Command {
                 Init,
                 Demo,
                 Doctor,
+                Explain,
                 Models,
                 Agents,
                 Mcp,

@@ -2,20 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::RangedI64ValueParser;
 use clap::{Args, Subcommand, ValueEnum};
-use crucible_forge::{DirectoryState, LeftBehind};
+use crucible_forge::{CommandSurvey, GitWrites};
 use crucible_llm::configured::strength;
-use crucible_model::{ExitStatus, Failure, Finding, counted, one_line, short_line};
-use crucible_repo::{Git, Guards, RunByGit, git_directory_around};
+use crucible_model::{ExitStatus, Failure, Finding, counted, one_line};
+use crucible_repo::git_directory_around;
 use crucible_sandbox::{
     AllowedHost, CONFINED_HOME, Completed, Confinement, End, Identity, InputSource, LayerState,
-    Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Stopped, Strength, SyscallClass,
-    base_env, toolchain_env,
+    Layers, Limits, Network, Profile, Sandbox, Spawn, Stdin, Strength, SyscallClass, base_env,
+    toolchain_env,
 };
 use crucible_terminal::{InputStream, UserInput, run_attached, user_input};
 use serde::Serialize;
@@ -23,8 +22,6 @@ use serde::Serialize;
 use crate::app::App;
 use crate::arguments::strengths;
 
-/// Crucible's own directory in a project.
-const OWN: &str = ".crucible";
 /// What the kernel says of a place that is read-only.
 const READ_ONLY: &str = "Read-only file system";
 
@@ -189,48 +186,6 @@ impl Exec {
         Ok(directories.into_iter().collect())
     }
 
-    /// What in the writable directories stays as it is: git directories, what decides which programs git starts, and `.crucible`.
-    /// Also all that git runs or obeys there.
-    async fn read_only(
-        &self,
-        app: &App,
-        sandbox: &Arc<Sandbox>,
-        before: &[DirectoryState],
-        directories: &[PathBuf],
-    ) -> Result<(Vec<PathBuf>, RunByGit), Failure> {
-        if directories.is_empty() {
-            return Ok((Vec::new(), RunByGit::default()));
-        }
-        let known = repositories(before);
-        let sandbox = Arc::clone(sandbox);
-        let mut guards = match Git::guarded_places(sandbox, &app.env, directories, &known).await {
-            Ok(guards) => guards,
-            Err(_) if self.write_git => Guards::default(),
-            Err(error) => {
-                let directories: Vec<_> = directories
-                    .iter()
-                    .map(|one| one.display().to_string())
-                    .collect();
-                return Err(Failure::usage(format!(
-                    "cannot tell what git runs in {}: {error}",
-                    directories.join(" and ")
-                ))
-                .hint("Hand out a directory below it, or pass --write-git to leave git directories unprotected."));
-            }
-        };
-        let run_by_git = guards.run_by_git();
-        if self.write_git {
-            let is_own = |place: &Path| place.file_name().is_some_and(|name| name == OWN);
-            guards.places.retain(|place| is_own(place));
-            guards.conflicts.retain(|conflict| is_own(conflict.place()));
-        }
-        match guards.conflicts.first() {
-            Some(conflict) => Err(Failure::usage(conflict.to_string())
-                .hint("Pass another directory to --write, or pass --write-git, which leaves files that git runs unprotected.")),
-            None => Ok((guards.places, run_by_git)),
-        }
-    }
-
     fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let current_dir = app.env.working_directory().to_owned();
         let flags: Vec<(&str, String)> = self
@@ -246,26 +201,14 @@ impl Exec {
         env.extend(toolchain_env(&app.env));
         env.push(("HOME".into(), CONFINED_HOME.into()));
         let directories = self.directories(app)?;
-        let is_outer = |directory: &&PathBuf| {
-            let mut others = directories.iter().filter(|other| other != directory);
-            !others.any(|other| directory.starts_with(other))
-        };
-        let mut before: Vec<DirectoryState> = directories
-            .iter()
-            .filter(is_outer)
-            .map(|directory| {
-                let top = app
-                    .repository_of(directory)
-                    .unwrap_or_else(|| directory.clone());
-                DirectoryState::survey(&top, std::slice::from_ref(directory))
-            })
-            .collect();
+        let mut survey = CommandSurvey::new(directories, |directory| app.repository_of(directory));
         let sandbox = app.runtime().sandbox;
-        let (read_only, run_by_git) =
-            app.block_on(async { self.read_only(app, &sandbox, &before, &directories).await })?;
-        before
-            .iter_mut()
-            .for_each(|state| state.keep_guarded(&run_by_git.paths));
+        let git_writes = match self.write_git {
+            true => GitWrites::Allowed,
+            false => GitWrites::Refused,
+        };
+        let read_only =
+            app.block_on(async { survey.protect(&sandbox, &app.env, git_writes).await })?;
         let profile = Profile {
             strength: strength(&config)?,
             writable: self.write.iter().map(|path| app.absolute(path)).collect(),
@@ -293,18 +236,19 @@ impl Exec {
             )
         };
         let ran = app.block_on(execute(app, &sandbox, spawn));
-        let of_git = app.block_on(async {
-            let known = run_by_git.clone();
-            Ok(OfGit::after(app, &sandbox, &before, &directories, known).await)
-        });
         // Asked to end once more, it compares only what git ran before.
-        let of_git = of_git.unwrap_or_else(|error| OfGit {
-            all: run_by_git,
-            failure: Some(error.to_string()),
-        });
-        let left = Left::new(&current_dir, &before, of_git);
+        let refreshed = app.block_on(async { Ok(survey.refresh(&sandbox, &app.env).await) });
+        if let Err(error) = refreshed {
+            survey.git_failed(error.to_string());
+        }
+        let left = survey.left(&current_dir);
+        let print_notes = || {
+            for line in left.notes() {
+                app.output.remark(&one_line(&line));
+            }
+        };
         // Also of a command that was interrupted.
-        let completed = ran.inspect_err(|_| left.print_notes(app))?;
+        let completed = ran.inspect_err(|_| print_notes())?;
         if app.output.is_json() {
             app.output.json(&serde_json::json!({
                 "schema_version": "crucible-sandbox-exec-v1",
@@ -328,7 +272,7 @@ impl Exec {
                     missing.layer, missing.reason
                 ));
             }
-            left.print_notes(app);
+            print_notes();
             for contact in completed
                 .contacts
                 .iter()
@@ -341,70 +285,25 @@ impl Exec {
                 )));
             }
         }
-        let needs_git = !self.write_git
-            && completed
-                .stderr
-                .text()
-                .lines()
-                .any(|line| line.contains(READ_ONLY) && line.contains(".git"));
-        // Inside namespaces a program that was killed shows as one that exited with 137.
-        let is_killed = matches!(completed.end, End::Exited(137) | End::Signalled(9));
-        if completed.ran_out_of_memory && is_killed {
-            return Err(
-                Failure::refused("the command was ended because it used up its memory")
-                    .hint("Give it more with [sandbox] memory_mib in the configuration."),
-            );
-        }
-        if completed.ran_out_of_memory {
+        if completed.ran_out_of_memory && !completed.is_killed() {
             app.output.remark(
                 "warning: the kernel ended a process, because the command used up its memory; [sandbox] memory_mib sets how much it gets",
             );
         }
-        match completed.end {
-            End::Exited(0) => Ok(ExitStatus::Success),
-            End::Exited(code) => {
-                let error = Failure::refused(format!(
-                    "the command ended with exit code {code}; what it printed says why"
-                ));
-                Err(if needs_git {
-                    error.hint("Git directories are read-only; pass --write-git if the command has to commit or change them.")
-                } else {
-                    error
-                })
+        completed.exit(self.timeout).map_err(|error| {
+            let needs_git = !self.write_git
+                && matches!(completed.end, End::Exited(_))
+                && !(completed.ran_out_of_memory && completed.is_killed())
+                && completed
+                    .stderr
+                    .text()
+                    .lines()
+                    .any(|line| line.contains(READ_ONLY) && line.contains(".git"));
+            match needs_git {
+                true => error.hint("Git directories are read-only; pass --write-git if the command has to commit or change them."),
+                false => error,
             }
-            End::Signalled(signal) => Err(Failure::refused(format!(
-                "the command was ended by signal {signal}; try it again, or find out which program sent it"
-            ))),
-            End::Forbidden => Err(Failure::refused(
-                "the command was ended because it made a system call that --calls does not allow",
-            )
-            .hint("Choose a wider class with --calls, or change the command.")),
-            End::TimedOut => Err(Failure::new(
-                ExitStatus::TimedOut,
-                format!(
-                    "the command was ended after {}{}",
-                    counted(self.timeout, "second"),
-                    killed(&completed)
-                ),
-            )
-            .hint("Give it more time with --timeout.")),
-            End::OutputLimit => Err(Failure::new(
-                ExitStatus::OverLimit,
-                format!(
-                    "the command was ended because it printed without end{}",
-                    killed(&completed)
-                ),
-            )
-            .hint("Send its output to a file below a directory given with --write.")),
-            End::DiskLimit => Err(Failure::new(
-                ExitStatus::OverLimit,
-                format!(
-                    "the command was ended because it wrote too much to the disk{}",
-                    killed(&completed)
-                ),
-            )
-            .hint("Let it write less, or in several commands.")),
-        }
+        })
     }
 }
 
@@ -421,203 +320,4 @@ async fn execute(app: &App, sandbox: &Sandbox, spawn: Spawn) -> Result<Completed
         UserInput::None => Stdin::Empty,
     };
     Ok(sandbox.run(Spawn { stdin, ..spawn }).await?)
-}
-
-/// What the report says of a command that ignored TERM.
-fn killed(completed: &Completed) -> String {
-    match completed.stopped {
-        Some(Stopped {
-            ended_after_ms,
-            grace_ms,
-            was_killed: true,
-        }) => format!(
-            "; it ignored TERM and was killed {:.1} s later (grace period: {:.1} s)",
-            Duration::from_millis(ended_after_ms).as_secs_f64(),
-            Duration::from_millis(grace_ms).as_secs_f64()
-        ),
-        Some(_) | None => String::new(),
-    }
-}
-
-/// The repositories that were found before a command ran.
-fn repositories(before: &[DirectoryState]) -> Vec<PathBuf> {
-    before
-        .iter()
-        .flat_map(DirectoryState::repositories)
-        .cloned()
-        .collect()
-}
-
-/// What git runs or obeys in the writable directories after a command, and what it did before.
-struct OfGit {
-    all: RunByGit,
-    /// Why the present settings of git could not be read.
-    failure: Option<String>,
-}
-
-impl OfGit {
-    /// Reads the settings again: others may have changed them during the run.
-    async fn after(
-        app: &App,
-        sandbox: &Arc<Sandbox>,
-        before: &[DirectoryState],
-        directories: &[PathBuf],
-        mut all: RunByGit,
-    ) -> Self {
-        if directories.is_empty() {
-            return Self { all, failure: None };
-        }
-        let known = repositories(before);
-        let sandbox = Arc::clone(sandbox);
-        match Git::run_by_git(sandbox, &app.env, directories, &known).await {
-            Ok(now) => {
-                // A directory that git no longer takes programs from may be filled with other files.
-                all.paths.retain(|path| path.is_symlink() || !path.is_dir());
-                all.paths.extend(now.paths);
-                all.unclear.extend(now.unclear);
-                Self { all, failure: None }
-            }
-            Err(error) => Self {
-                all,
-                failure: Some(error.to_string()),
-            },
-        }
-    }
-}
-
-/// The most paths that a terminal shows.
-const MAX_REPORTED: usize = 20;
-
-/// The characters of a path that a terminal shows.
-const MAX_PATH_LEN: usize = 200;
-
-/// The most names that the line about files that git may run has.
-const MAX_NAMES: usize = 3;
-
-/// Changed files, any of which git may run.
-#[derive(Serialize)]
-struct MayBeRunByGit {
-    /// The settings, variables and hooks with a command that is not understood.
-    because_of: BTreeSet<String>,
-    files: Vec<String>,
-}
-
-impl MayBeRunByGit {
-    /// Returns the line for a person.
-    fn line(&self) -> String {
-        format!(
-            "note: made or changed {} that git may run, because Crucible cannot tell what {} runs: {}",
-            counted(self.files.len() as u64, "file"),
-            first_names(self.because_of.iter()),
-            first_names(self.files.iter()),
-        )
-    }
-}
-
-/// Returns the first names, and how many there are besides.
-fn first_names<'n>(names: impl ExactSizeIterator<Item = &'n String>) -> String {
-    let more = names.len().saturating_sub(MAX_NAMES);
-    let lines: Vec<String> = names
-        .take(MAX_NAMES)
-        .map(|name| short_line(name, MAX_PATH_LEN))
-        .collect();
-    let more = match more {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", lines.join(", "))
-}
-
-/// What a command left that other programs run or obey.
-struct Left {
-    paths: Vec<LeftBehind>,
-    may_be_run: Option<MayBeRunByGit>,
-    is_whole: bool,
-    /// Why it is unknown what git runs now.
-    git_failure: Option<String>,
-}
-
-impl Left {
-    /// Looks at what came or changed since; paths are shown as they are called from `here`.
-    fn new(current_dir: &Path, before: &[DirectoryState], of_git: OfGit) -> Self {
-        let here = current_dir
-            .canonicalize()
-            .unwrap_or_else(|_| current_dir.to_owned());
-        let shown = |state: &DirectoryState, path: &str| {
-            let path = state.root().join(path);
-            let path = path.strip_prefix(&here).unwrap_or(&path).to_string_lossy();
-            if path.is_empty() {
-                ".".to_owned()
-            } else {
-                path.into_owned()
-            }
-        };
-        let RunByGit { paths, unclear } = of_git.all;
-        let all_left = before.iter().flat_map(|state| {
-            let left = state.left_behind(&paths).into_iter();
-            left.map(move |left| LeftBehind {
-                path: shown(state, &left.path),
-                ..left
-            })
-        });
-        let all_left = all_left.collect();
-        let files: Vec<String> = if unclear.is_empty() {
-            Vec::new()
-        } else {
-            let changed = before.iter().map(|state| (state, state.changed_files()));
-            changed
-                .flat_map(|(state, files)| {
-                    let shown = files.iter().map(|file| shown(state, file));
-                    shown.collect::<Vec<_>>()
-                })
-                .collect()
-        };
-        Self {
-            paths: all_left,
-            may_be_run: (!files.is_empty()).then_some(MayBeRunByGit {
-                because_of: unclear,
-                files,
-            }),
-            is_whole: before.iter().all(DirectoryState::is_whole) && of_git.failure.is_none(),
-            git_failure: of_git.failure,
-        }
-    }
-
-    /// Says so on standard error.
-    fn print_notes(&self, app: &App) {
-        for left in self.paths.iter().take(MAX_REPORTED) {
-            let more = match left.paths {
-                0 | 1 => String::new(),
-                paths => format!(" ({})", counted(paths as u64, "path")),
-            };
-            let why = left.why.as_str();
-            app.output.remark(&one_line(&format!(
-                "note: made or changed {}{more}: {why}",
-                short_line(&left.path, MAX_PATH_LEN)
-            )));
-        }
-        let rest: usize = self
-            .paths
-            .iter()
-            .skip(MAX_REPORTED)
-            .map(|left| left.paths)
-            .sum();
-        if rest > 0 {
-            app.output.remark(&format!(
-                "note: and {} more; `--json` lists them",
-                counted(rest as u64, "path")
-            ));
-        }
-        if let Some(may_be_run) = &self.may_be_run {
-            app.output.remark(&one_line(&may_be_run.line()));
-        }
-        if let Some(failure) = &self.git_failure {
-            app.output.remark(&one_line(&format!(
-                "note: files that git runs since the command began may be missing from this list: {failure}"
-            )));
-        } else if !self.is_whole {
-            app.output
-                .remark("note: there are too many files to look at all of them for changes; repositories among the rest, in node_modules or target, were not protected");
-        }
-    }
 }

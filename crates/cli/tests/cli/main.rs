@@ -39,6 +39,7 @@ mod doctor;
 mod doctor_observed;
 mod documents;
 mod eval;
+mod explain;
 mod find;
 mod forged;
 mod full_disk;

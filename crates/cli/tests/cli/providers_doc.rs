@@ -73,6 +73,7 @@ sections! {
     anthropic: "anthropic" => |section| answered(section, Some(KEY));
     openai: "openai" => |section| answered(section, Some(KEY));
     openrouter: "openrouter" => |section| answered(section, Some(KEY));
+    ollama: "ollama" => |section| answered(section, None);
     gateway: "gateway" => |section| answered(section, None);
     a_gateway_elsewhere: "gateway on another machine" => |section| {
         let stage = Stage::new().run(&section);

@@ -265,7 +265,15 @@ fn skill_passing_every_gate_is_verified_and_recorded() {
         .collect();
     assert_eq!(
         names,
-        ["ruff", "mypy", "pytest", "policy", "invariants", "examples"]
+        [
+            "ruff",
+            "mypy",
+            "pytest",
+            "repeat",
+            "policy",
+            "invariants",
+            "examples"
+        ]
     );
     for name in &names {
         assert!(
@@ -281,7 +289,7 @@ fn skill_passing_every_gate_is_verified_and_recorded() {
     );
     assert_eq!(facts["isolation"], "full");
     assert_eq!(
-        document["gates"][5]["facts"],
+        document["gates"][6]["facts"],
         json!({ "examples": 2, "passed": 2 })
     );
     // The story tells it, and what nobody who builds was shown stands in none of it.

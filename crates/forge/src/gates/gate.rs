@@ -19,6 +19,8 @@ pub enum SkillGate {
     Mypy,
     /// The skill's test; with [`VerificationLevel::Full`](crucible_ledger::VerificationLevel) the whole suite.
     Pytest,
+    /// The skill's test again, with another hash seed.
+    Repeat,
     /// What the syntax tree may not hold.
     Policy,
     /// What the syntax tree has to hold.
@@ -28,7 +30,8 @@ pub enum SkillGate {
 }
 
 impl SkillGate {
-    /// The gates that every verification has to pass. The examples are one more where there are some.
+    /// The gates without which no verification counts. A verification has to pass all that apply when it is made,
+    /// so a later gate is not added here: older verifications do not have it.
     pub const REQUIRED: [Self; 5] = [
         Self::Ruff,
         Self::Mypy,
@@ -44,6 +47,7 @@ impl SkillGate {
             Self::Ruff => "ruff",
             Self::Mypy => "mypy",
             Self::Pytest => "pytest",
+            Self::Repeat => "repeat",
             Self::Policy => "policy",
             Self::Invariants => "invariants",
             Self::Examples => "examples",
@@ -65,6 +69,11 @@ pub(crate) trait ForgeGate: Send + Sync {
     /// Whether there is anything for it to look at. All but the examples always have something.
     fn applies(&self, _: &GateSite<'_>) -> bool {
         true
+    }
+
+    /// Whether it runs tests, which may try to change the copy.
+    fn runs_tests(&self) -> bool {
+        false
     }
 
     /// Looks at the skill.

@@ -1,6 +1,6 @@
 //! The gates that every skill goes through before anybody may answer for it: one file each, one list.
 //!
-//! Five are always asked, the sixth where there are examples that nobody who builds the skill was shown. Programs run in the sandbox, on a copy
+//! All but the last are always asked, the last where there are examples that nobody who builds the skill was shown. Programs run in the sandbox, on a copy
 //! of the project that they can only read, without a network; what judges a text works on the bytes that the copy was given.
 //!
 //! What always holds: every gate is asked, also after one did not pass; what could not be measured did not pass; no text that a tool or a
@@ -12,6 +12,7 @@ mod invariants;
 mod mypy;
 mod policy;
 mod pytest;
+mod repeat;
 mod ruff;
 mod site;
 mod tool;
@@ -36,10 +37,11 @@ const MAX_FINDINGS: usize = 50;
 const MAX_LEN: usize = 400;
 
 /// Every gate, in the order in which they are asked.
-pub(crate) const GATES: [&dyn ForgeGate; 6] = [
+pub(crate) const GATES: [&dyn ForgeGate; 7] = [
     &ruff::Ruff,
     &mypy::Mypy,
     &pytest::Pytest,
+    &repeat::Repeat,
     &policy::Policy,
     &invariants::Invariants,
     &examples::Examples,

@@ -38,12 +38,16 @@ impl ForgeGate for Pytest {
         SkillGate::Pytest
     }
 
+    fn runs_tests(&self) -> bool {
+        true
+    }
+
     async fn run(&self, site: &GateSite<'_>) -> Result<GateAnswer, GateError> {
         let too_large = site.too_large();
         if !too_large.passes() {
             return Ok(GateAnswer::from_verdict(too_large));
         }
-        let (run, report) = tests(site, "pytest", &[site.test.path.as_str()]).await?;
+        let (run, report) = tests(site, "pytest", &[site.test.path.as_str()], &[]).await?;
         let mut verdict = judge(
             &run,
             report.as_ref(),
@@ -56,7 +60,7 @@ impl ForgeGate for Pytest {
             answer.facts.insert("tests".to_owned(), counts(report));
         }
         if site.level == VerificationLevel::Full {
-            let (run, report) = tests(site, "suite", &[]).await?;
+            let (run, report) = tests(site, "suite", &[], &[]).await?;
             verdict.merge(judge(&run, report.as_ref(), Part::Suite));
             answer.log.extend_from_slice(b"==> the whole suite\n");
             answer.log.extend(run.log());
@@ -78,11 +82,12 @@ enum Part<'a> {
     Suite,
 }
 
-/// Runs tests, and hears the witness.
-async fn tests(
+/// Runs tests with these variables, and reads the report of the plugin.
+pub(super) async fn tests(
     site: &GateSite<'_>,
     scratch: &str,
     files: &[&str],
+    variables: &[(&str, &str)],
 ) -> Result<(ToolRun, Option<TestReport>), GateError> {
     let scratch = site.scratch_for(scratch)?;
     // What is imported first is ours; a test that changes the file later changes nothing.
@@ -101,6 +106,9 @@ async fn tests(
         .chain(files.iter().copied());
     let mut call = ToolCall::new(&site.tools.pytest, words, scratch);
     call.env.push((OsString::from("PYTHONPATH"), path));
+    let variables = variables.iter();
+    call.env
+        .extend(variables.map(|(name, value)| (name.into(), value.into())));
     call.stdin = Stdin::Bytes(format!("{word}\n{}", site.paths.module).into_bytes());
     let mut run = call.run(site, Keep::Tail).await?;
     let report = TestReport::find(&run.stdout().text(), &word);

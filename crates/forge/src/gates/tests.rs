@@ -164,7 +164,7 @@ fn texts(answer: &GateAnswer) -> String {
 #[tokio::test]
 async fn example_skill_passes_gates_without_examples() {
     let setup = Setup::new();
-    for gate in SkillGate::REQUIRED {
+    for gate in SkillGate::REQUIRED.into_iter().chain([SkillGate::Repeat]) {
         let answer = setup.ask(gate).await;
         assert_eq!(
             answer.verdict.outcome(),
@@ -182,6 +182,21 @@ async fn example_skill_passes_gates_without_examples() {
     assert_eq!(answer.facts["tests"]["passed"], 6);
     assert_eq!(answer.facts["exit_code"], 0);
     assert!(String::from_utf8_lossy(&answer.log).contains("6 passed"));
+}
+
+#[tokio::test]
+async fn test_that_depends_on_hashes_is_unstable() {
+    let test = "import sys\nfrom skillset.skills.word_count import WordCountSkill\n\n\ndef test_order():\n    \
+                assert WordCountSkill().name == \"word_count\"\n    assert sys.flags.hash_randomization == 1\n";
+    let setup = Setup::with_test(test);
+    assert!(setup.ask(SkillGate::Pytest).await.facts["tests"]["passed"] == 1);
+    let answer = setup.ask(SkillGate::Repeat).await;
+    assert_eq!(codes(&answer), ["forge-test-unstable"]);
+    assert!(
+        texts(&answer).contains("tests/test_skill_word_count.py::test_order"),
+        "{}",
+        texts(&answer)
+    );
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::failed::FailedStep;
 use crate::failure::{FailureKind, SkillFailure};
-use crate::gates::{GATE_TIMED_OUT, SkillGate};
+use crate::gates::{GATE_TIMED_OUT, GATES, SkillGate};
 use crate::policy::TEST_EMPTY;
 
 /// The most facts of a failure.
@@ -141,10 +141,11 @@ fn of_record(failure: SkillFailure) -> FailureDiagnosis {
 }
 
 /// Which kind a gate that did not pass makes. The gravest comes first.
-const BY_GATE: [(SkillGate, FailureKind); 6] = [
+const BY_GATE: [(SkillGate, FailureKind); GATES.len()] = [
     (SkillGate::Invariants, FailureKind::VerifyInvariant),
     (SkillGate::Policy, FailureKind::VerifyPolicy),
     (SkillGate::Pytest, FailureKind::VerifyTest),
+    (SkillGate::Repeat, FailureKind::VerifyTest),
     (SkillGate::Examples, FailureKind::VerifyTest),
     (SkillGate::Ruff, FailureKind::VerifyLint),
     (SkillGate::Mypy, FailureKind::VerifyLint),

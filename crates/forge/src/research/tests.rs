@@ -22,7 +22,7 @@ use super::review::SkillReview;
 use super::*;
 use crate::context::ForgeContext;
 use crate::failure::{FailureKind, SkillFailure};
-use crate::gates::SkillGate;
+use crate::gates::{GATES, SkillGate};
 use crate::project::ForgeProject;
 
 struct Setup {
@@ -127,7 +127,7 @@ impl Setup {
             test: digest,
         };
         let row = self.ledger.begin_verification(&new).unwrap();
-        for gate in SkillGate::REQUIRED.into_iter().chain([SkillGate::Examples]) {
+        for gate in GATES.map(|gate| gate.id()) {
             let found = failed_gates.iter().find(|(failed, _)| *failed == gate);
             let log = self
                 .ledger
@@ -258,6 +258,7 @@ async fn each_kind_follows_from_its_record() {
         (SkillGate::Invariants, FailureKind::VerifyInvariant),
         (SkillGate::Policy, FailureKind::VerifyPolicy),
         (SkillGate::Pytest, FailureKind::VerifyTest),
+        (SkillGate::Repeat, FailureKind::VerifyTest),
         (SkillGate::Examples, FailureKind::VerifyTest),
         (SkillGate::Mypy, FailureKind::VerifyLint),
         (SkillGate::Ruff, FailureKind::VerifyLint),

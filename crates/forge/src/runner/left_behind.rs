@@ -140,7 +140,7 @@ enum Naming {
 
 /// A snapshot of directories before a command runs in them.
 #[derive(Debug)]
-pub struct DirectoryState {
+pub(super) struct DirectoryState {
     root: PathBuf,
     places: Vec<PathBuf>,
     naming: Naming,
@@ -173,8 +173,7 @@ impl DirectoryState {
 
     /// Scans these directories before a command runs that is not a skill. Names are judged and reported relative to `root`.
     /// Skips directories that cannot be listed; [`Self::is_whole`] returns whether all entries fit the limit.
-    #[must_use]
-    pub fn survey(root: &Path, directories: &[PathBuf]) -> Self {
+    pub(super) fn survey(root: &Path, directories: &[PathBuf]) -> Self {
         let mut state = Self::new(root, directories, Naming::Grouped, MAX_SURVEYED);
         let mut seen = 0;
         let mut open = state.places.clone();
@@ -237,27 +236,23 @@ impl DirectoryState {
     }
 
     /// Returns the git directories and the files that point to one: `.git` in any case, and repositories by their content.
-    #[must_use]
-    pub fn repositories(&self) -> &[PathBuf] {
+    pub(super) fn repositories(&self) -> &[PathBuf] {
         &self.repositories
     }
 
     /// Returns the directory to which reported names are relative.
-    #[must_use]
-    pub fn root(&self) -> &Path {
+    pub(super) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Returns whether all entries were scanned; otherwise the limit was reached.
-    #[must_use]
-    pub const fn is_whole(&self) -> bool {
+    pub(super) const fn is_whole(&self) -> bool {
         self.is_whole
     }
 
     /// Returns the new and changed entries that matter. Those in the paths of `guarded` do, because git runs or obeys them:
     /// it does not matter who changed them.
-    #[must_use]
-    pub fn left_behind(&self, guarded: &BTreeSet<PathBuf>) -> Vec<LeftBehind> {
+    pub(super) fn left_behind(&self, guarded: &BTreeSet<PathBuf>) -> Vec<LeftBehind> {
         let mut left = Left {
             each: Vec::new(),
             groups: Vec::new(),

@@ -10,6 +10,7 @@
 
 mod answer;
 mod call_sandbox;
+mod command_survey;
 mod left_behind;
 mod python;
 mod staging;
@@ -31,7 +32,10 @@ use crucible_sandbox::{
 };
 use serde_json::{Value, json};
 
-pub use left_behind::{DirectoryState, LeftBehind, ResidueReason};
+pub use command_survey::{CommandSurvey, GitWrites, LeftByCommand};
+pub use left_behind::{LeftBehind, ResidueReason};
+
+use left_behind::DirectoryState;
 pub(crate) use python::find_python;
 pub use staging::StagingError;
 pub use step::{RegistryListing, RunRequest, RunStepError, SkillRunReport, run_skill};

@@ -63,7 +63,8 @@ impl ProviderKind for Gateway {
         settings: &ProviderSettings,
         context: &Context,
     ) -> Result<Backend, LlmError> {
-        SERVER.backend(headers(settings, context)?, settings, context)
+        let key = optional_key(SERVER.provider, settings, context)?;
+        SERVER.backend(key, settings, context)
     }
 
     fn catalogue(
@@ -71,17 +72,20 @@ impl ProviderKind for Gateway {
         settings: &ProviderSettings,
         context: &Context,
     ) -> Result<ModelCatalogue, LlmError> {
-        SERVER.catalogue(headers(settings, context)?, settings, context)
+        let key = optional_key(SERVER.provider, settings, context)?;
+        SERVER.catalogue(key, settings, context)
     }
 }
 
-fn headers(
+/// Returns the header with the key that the settings name, if they name one.
+pub(super) fn optional_key(
+    provider: &str,
     settings: &ProviderSettings,
     context: &Context,
 ) -> Result<Vec<(String, Secret)>, LlmError> {
     let variable = settings.api_key_env.as_deref();
     let key = variable
-        .map(|name| named_key(SERVER.provider, name, &context.env))
+        .map(|name| named_key(provider, name, &context.env))
         .transpose()?;
     Ok(key.as_ref().map(bearer).into_iter().collect())
 }

@@ -7,14 +7,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use crucible_llm::{
-    AnswerFault, CallError, LlmBackend, LlmError, LlmResult, ProviderSettings, Recording,
-    RetryPolicy, construct,
+    AnswerFault, CallError, KeyUse, LlmBackend, LlmError, LlmResult, ProviderClass,
+    ProviderSettings, Recording, RetryPolicy, construct,
 };
 use crucible_testkit::{FakeApi, Reply, RetryAfter};
 use serde_json::json;
 
 use crate::raw_server::{RawServer, read_request};
-use crate::support::{HTTP_PROVIDERS, ask, client, context, http_backend, http_settings};
+use crate::support::{ask, client, context, http_backend, http_providers, http_settings};
 
 const KEY: &str = "secret-key-0123456789";
 const PROMPT: &str = "words of the prompt";
@@ -74,7 +74,7 @@ async fn invalid_answer_is_outage_without_retry() {
         ),
         Reply::Raw(200, vec![b'['; 200_000]),
     ] {
-        for provider in HTTP_PROVIDERS {
+        for provider in http_providers() {
             let error = error_after(provider, &reply).await;
             assert_eq!(error.class(), "provider_outage", "{provider}: {reply:?}");
             assert!(
@@ -94,7 +94,7 @@ async fn an_answer_without_words_is_the_models_fault() {
         Reply::Answer(" \n\t".to_owned()),
         Reply::CutAnswer(String::new()),
     ] {
-        for provider in HTTP_PROVIDERS {
+        for provider in http_providers() {
             let error = error_after(provider, &reply).await;
             assert_eq!(
                 error.answer_fault(),
@@ -129,7 +129,7 @@ async fn fifty_megabytes_are_not_read_announced_or_not() {
         piece.leak(),
     );
     for server in [announced, chunked] {
-        for provider in HTTP_PROVIDERS {
+        for provider in http_providers() {
             let error = outcome(provider, &server.base_url(), Duration::from_secs(60))
                 .await
                 .unwrap_err();
@@ -145,7 +145,7 @@ async fn fifty_megabytes_are_not_read_announced_or_not() {
 #[tokio::test]
 async fn headers_without_end_are_broken_off() {
     let server = flood("HTTP/1.1 200 OK\r\n", b"x-filler: 0123456789\r\n");
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         let error = outcome(provider, &server.base_url(), Duration::from_secs(60))
             .await
             .unwrap_err();
@@ -163,7 +163,7 @@ async fn endless_response_times_out() {
         Reply::Endless,
         Reply::LateAnswer("late".to_owned(), Duration::from_secs(3600)),
     ] {
-        for provider in HTTP_PROVIDERS {
+        for provider in http_providers() {
             let server = FakeApi::start([reply.clone()]);
             let error = outcome(provider, &server.base_url(), Duration::from_millis(300))
                 .await
@@ -178,7 +178,7 @@ async fn endless_response_times_out() {
 
 #[tokio::test]
 async fn invalid_token_limit_is_refused_unsent() {
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
         for hint in [json!(0), json!(-1), json!(1.5), json!("77"), json!(null)] {
@@ -196,7 +196,7 @@ async fn invalid_token_limit_is_refused_unsent() {
 
 #[tokio::test]
 async fn a_broken_exchange_is_transport() {
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         for reply in [Reply::Drop, Reply::DropHalfway] {
             let error = error_after(provider, &reply).await;
             assert!(
@@ -229,7 +229,7 @@ async fn a_broken_exchange_is_transport() {
 
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         let elsewhere = FakeApi::start([Reply::Answer("stolen".to_owned())]);
         let target = Reply::Redirect(format!("{}/chat/completions", elsewhere.base_url()));
         assert!(matches!(
@@ -243,7 +243,7 @@ async fn a_redirect_is_not_followed() {
 /// A requested wait of a year is reported at once, even by the layers around a backend.
 #[tokio::test]
 async fn year_long_retry_after_fails_at_once() {
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         let server = FakeApi::start([Reply::RateLimited(RetryAfter::Value("31536000".to_owned()))]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
         let client = client(backend, Recording::Off, RetryPolicy::PHASES);
@@ -278,7 +278,7 @@ async fn each_status_becomes_its_variant() {
         (504, "provider_outage"),
         (529, "provider_outage"),
     ];
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         for (status, class) in expected {
             let error = error_after(provider, &Reply::Status(status)).await;
             assert_eq!(error.class(), class, "{provider}: {status}");
@@ -301,7 +301,7 @@ fn invalid_base_url_is_refused_without_text() {
         "http://host/v1?key=pass-0123",
         "http://host/v1#pass-0123",
     ] {
-        for provider in HTTP_PROVIDERS {
+        for provider in http_providers() {
             let error = construct(provider, &http_settings(bad), &context)
                 .err()
                 .unwrap();
@@ -323,7 +323,7 @@ fn invalid_base_url_is_refused_without_text() {
 #[test]
 fn invalid_key_is_refused_without_text() {
     let settings = http_settings("https://host.invalid/v1");
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         for key in [
             "",
             " \t",
@@ -345,10 +345,11 @@ fn invalid_key_is_refused_without_text() {
             ..settings.clone()
         };
         let backend = construct(provider, &unnamed, &context(&[("TEST_KEY", KEY)]));
-        assert_eq!(
-            backend.is_ok(),
-            provider == "gateway",
-            "only a gateway needs no key"
-        );
+        let class = crucible_llm::provider(provider).unwrap().class();
+        let is_optional = class
+            == ProviderClass::Http {
+                key: KeyUse::Optional,
+            };
+        assert_eq!(backend.is_ok(), is_optional, "{provider}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crucible_llm::LlmBackend;
 
 use crate::raw_server::{RawServer, read_request, response};
-use crate::support::{HTTP_PROVIDERS, ask, context, http_backend};
+use crate::support::{ask, context, http_backend, http_providers};
 
 const CALLS: usize = 64;
 
@@ -31,8 +31,10 @@ async fn sixty_four_calls_are_in_flight_at_once() {
         }
     });
     let context = context(&[("TEST_KEY", "k")]);
-    let backends =
-        HTTP_PROVIDERS.map(|name| Arc::new(http_backend(name, &server.base_url(), &context)));
+    let backends: Vec<_> = http_providers()
+        .into_iter()
+        .map(|name| Arc::new(http_backend(name, &server.base_url(), &context)))
+        .collect();
     let calls: Vec<_> = (backends.iter().cycle().take(CALLS))
         .map(|backend| {
             let backend = Arc::clone(backend);
@@ -56,7 +58,7 @@ async fn providers_share_http_connections() {
             },
         );
     let context = context(&[("TEST_KEY", "k")]);
-    for name in HTTP_PROVIDERS.iter().cycle().take(CALLS) {
+    for name in http_providers().into_iter().cycle().take(CALLS) {
         http_backend(name, &server.base_url(), &context)
             .invoke(ask("x"))
             .await

@@ -10,7 +10,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 use std::time::Duration;
 
-use crate::support::{HTTP_PROVIDERS, ask, context, http_backend, http_settings};
+use crate::support::{ask, context, http_backend, http_providers, http_settings};
 
 /// Where a server may put the key and the prompt.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +87,7 @@ mod properties {
             599,
         ];
         let cases = (
-            prop::sample::select(HTTP_PROVIDERS.to_vec()),
+            prop::sample::select(http_providers()),
             "[!-~]{16,40}",
             "[a-zA-Z0-9 äöü\"\\\\]{16,60}",
             prop::sample::select(statuses.to_vec()),
@@ -140,7 +140,7 @@ async fn model_list_error_hides_key() {
     for status in [200, 302, 401, 429, 500] {
         let body = json!({"data": [{"id": 1, "object": key}], "error": {"message": key}});
         let server = crate::raw_server::RawServer::json(status, &body.to_string());
-        for provider in HTTP_PROVIDERS {
+        for provider in http_providers() {
             let settings = http_settings(&server.base_url());
             let context = context(&[("TEST_KEY", key)]);
             let error = offered(provider, &settings, &context, Duration::from_secs(20))

@@ -10,7 +10,7 @@ use crucible_testkit::{Endpoint, FakeApi, Reply};
 use serde_json::json;
 
 use crate::raw_server::RawServer;
-use crate::support::{HTTP_PROVIDERS, client_settings, context, http_settings};
+use crate::support::{client_settings, context, http_providers, http_settings};
 
 const TIME: Duration = Duration::from_secs(20);
 const KEY: &str = "list-key-0123456789";
@@ -26,7 +26,7 @@ fn settings(base_url: &str) -> ProviderSettings {
 
 #[tokio::test]
 async fn http_providers_list_models_without_calls() {
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         let server = FakeApi::start([Reply::Hang]);
         let context = context(&[("TEST_KEY", KEY)]);
         let list = offered(provider, &settings(&server.base_url()), &context, TIME)
@@ -105,7 +105,7 @@ async fn invalid_model_list_is_typed_error() {
         (503, "", "provider_outage"),
     ] {
         let server = RawServer::json(status, body);
-        for provider in HTTP_PROVIDERS {
+        for provider in http_providers() {
             let context = context(&[("TEST_KEY", KEY)]);
             let error = offered(provider, &settings(&server.base_url()), &context, TIME)
                 .await

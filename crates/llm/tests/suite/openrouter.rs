@@ -10,7 +10,7 @@ use crucible_llm::{
 use crucible_testkit::{FakeApi, Reply};
 use serde_json::{Value, json};
 
-use crate::support::{HTTP_PROVIDERS, NO_LIMITS, ask, context, http_backend, http_settings};
+use crate::support::{NO_LIMITS, ask, context, http_backend, http_providers, http_settings};
 
 const KEY: &str = "openrouter-key-0123456789";
 
@@ -89,7 +89,7 @@ async fn response_format_requires_supporting_servers() {
 
 #[tokio::test]
 async fn fallback_models_go_only_to_openrouter() {
-    for provider in HTTP_PROVIDERS {
+    for provider in http_providers() {
         let server = FakeApi::start([Reply::Answer("fine".to_owned())]);
         let backend = http_backend(provider, &server.base_url(), &context(&[("TEST_KEY", KEY)]));
         let mut inv = ask("text");

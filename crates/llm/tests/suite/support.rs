@@ -11,7 +11,8 @@ use crucible_host::http::HttpClient;
 use crucible_llm::{
     Backend, BackendParts, BudgetLimits, CallBudget, Capabilities, ClientExtra, ClientOptions,
     Context, Fault, Limit, LlmBackend, LlmError, LlmInvocation, LlmResult, Message, ModelClient,
-    Origin, ProviderSettings, Recording, RetryPolicy, Speaker, StructuredOutput, construct,
+    Origin, ProviderClass, ProviderSettings, Recording, RetryPolicy, Speaker, StructuredOutput,
+    construct, registry,
 };
 use crucible_model::{EditFormat, PromptBuilder, Untrusted};
 use crucible_sandbox::Sandbox;
@@ -91,7 +92,13 @@ pub(crate) fn gateway(base_url: &str, key: Option<&str>) -> Backend {
 }
 
 /// Every provider that speaks HTTP.
-pub(crate) const HTTP_PROVIDERS: [&str; 4] = ["anthropic", "gateway", "openai", "openrouter"];
+pub(crate) fn http_providers() -> Vec<&'static str> {
+    registry()
+        .iter()
+        .filter(|kind| matches!(kind.class(), ProviderClass::Http { .. }))
+        .map(|kind| kind.name())
+        .collect()
+}
 
 /// The settings of an HTTP provider.
 pub(crate) fn http_settings(base_url: &str) -> ProviderSettings {

@@ -15,6 +15,7 @@ pub const PROVIDERS: &[&str] = &[
     "openai",
     "openrouter",
     "gateway",
+    "ollama",
     "replay",
 ];
 
@@ -95,6 +96,24 @@ table! {
         api_key_env: Text = "", user;
         /// The model to ask.
         model: Text = "gpt-oss-20b";
+        /// The most tokens of an answer.
+        max_tokens: u64 = 4096, lower;
+        /// Tokens that the model takes, question and answer together. 0: not known.
+        context_window: u64 = 0, user;
+        /// The temperature of answers. Below 0: the server's default.
+        temperature: f64 = 0.2;
+    }
+}
+
+table! {
+    /// Ollama on this machine.
+    ["llm.ollama"] OLLAMA {
+        /// The address of the server.
+        base_url: Text = "http://localhost:11434/v1", loopback;
+        /// The name of the variable that holds the key, if the server needs one.
+        api_key_env: Text = "", user;
+        /// The model to ask.
+        model: Text = "gpt-oss:20b";
         /// The most tokens of an answer.
         max_tokens: u64 = 4096, lower;
         /// Tokens that the model takes, question and answer together. 0: not known.
@@ -248,6 +267,7 @@ profiles! {
     "llm.codex-cli.profiles.*" CODEX_CLI_PROFILES;
     "llm.gateway.profiles.*" GATEWAY_PROFILES;
     "llm.gemini-cli.profiles.*" GEMINI_CLI_PROFILES;
+    "llm.ollama.profiles.*" OLLAMA_PROFILES;
     "llm.openai.profiles.*" OPENAI_PROFILES;
     "llm.openrouter.profiles.*" OPENROUTER_PROFILES;
 }

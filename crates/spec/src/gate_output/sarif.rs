@@ -1,25 +1,17 @@
 //! A judgement as SARIF 2.1.0 for code scanning.
 
-use crucible_model::{Failure, SarifRule, SarifRun, Timestamp, sarif_unjudged};
+use crucible_model::{Failure, SarifRule, SarifRun, Timestamp, code_sections, sarif_unjudged};
 use serde_json::Value;
 
 use super::GateView;
 
-/// The page of the gate's codes; its text is the rules' help.
-const PAGE: &str = include_str!("../../../../docs/codes/gate.md");
-/// The page and the code of the one finding that is not the gate's own.
-const FIXUP_PAGE: &str = include_str!("../../../../docs/codes/fixup.md");
+/// The one code that is not the gate's own.
 const FIXUP_CODE: &str = "fixup-under-way";
 
 /// The log of one judgement.
 #[must_use]
 pub fn log(view: &GateView<'_>) -> Value {
-    let mut rules = SarifRule::of_page(PAGE);
-    rules.extend(
-        SarifRule::of_page(FIXUP_PAGE)
-            .into_iter()
-            .filter(|rule| rule.code == FIXUP_CODE),
-    );
+    let rules: Vec<SarifRule> = rules().collect();
     let findings: Vec<_> = view
         .findings
         .iter()
@@ -42,6 +34,12 @@ pub fn unjudged(spec: &str, at: Timestamp, error: &Failure) -> Value {
     sarif_unjudged(&id(spec), at, error)
 }
 
+/// Every code that a gate may find.
+fn rules() -> impl Iterator<Item = SarifRule> {
+    let of_fixups = code_sections("fixup").filter(|section| section.code == FIXUP_CODE);
+    code_sections("gate").chain(of_fixups).map(SarifRule::from)
+}
+
 fn id(spec: &str) -> String {
     format!("crucible-gate/{spec}/")
 }
@@ -52,14 +50,14 @@ mod tests {
 
     #[test]
     fn every_heading_of_page_is_described_rule() {
-        let rules = SarifRule::of_page(PAGE);
-        assert_eq!(
-            rules.len(),
-            PAGE.lines().filter(|line| line.starts_with("## ")).count()
-        );
-        for SarifRule { code, help } in &rules {
+        let page = include_str!("../../../../docs/codes/gate.md");
+        let headings = page.lines().filter(|line| line.starts_with("## ")).count();
+        assert_eq!(rules().count(), headings + 1);
+        for SarifRule { code, help } in rules() {
             assert!(
-                code.starts_with("gate-") && help.ends_with('.') && help.len() > 30,
+                (code.starts_with("gate-") || code == FIXUP_CODE)
+                    && help.ends_with('.')
+                    && help.len() > 30,
                 "{code}: {help}"
             );
         }

@@ -1,9 +1,10 @@
 //! Helps users who name a spec that does not exist: similar names of existing specs, and the workspace.
 
+use crucible_model::{MAX_NAMES, MAX_SUGGESTIONS, nearest};
+
 use super::SpecStore;
 use crate::error::{SpecAbsence, SpecError};
 use crate::id::SpecId;
-use crate::nearest::{MAX_NAMES, TOLD, nearest};
 use crate::workspace::WorkspaceFile;
 
 impl SpecStore {
@@ -63,7 +64,7 @@ impl SpecStore {
         if specs.is_empty() {
             specs = current_spec_ids;
         }
-        specs.truncate(TOLD);
+        specs.truncate(MAX_SUGGESTIONS);
         let workspace = workspace.map(|file| file.path().to_owned());
         SpecError::Unknown {
             spec: self.spec.clone(),
@@ -215,6 +216,6 @@ mod tests {
         for number in 0..30 {
             std::fs::create_dir_all(specs.join(format!("many-{number}"))).unwrap();
         }
-        assert_eq!(near(dir.path(), "many-x").0.len(), TOLD);
+        assert_eq!(near(dir.path(), "many-x").0.len(), MAX_SUGGESTIONS);
     }
 }

@@ -19,6 +19,7 @@ mod command_output;
 mod compiling;
 mod could_not_run;
 mod ctest;
+mod deno;
 mod dotnet;
 mod format;
 mod go;
@@ -79,6 +80,7 @@ pub fn runners() -> &'static [&'static dyn Runner] {
         &scripts::PNPM,
         &scripts::YARN,
         &scripts::BUN,
+        &deno::Deno,
         &vitest::Vitest,
         &jest::Jest,
         &mocha::Mocha,

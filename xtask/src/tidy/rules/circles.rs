@@ -2,6 +2,7 @@
 //!
 //! A circle is a set of files each of which leads to each other one by imports. A reader has to know all of them to understand one, so a
 //! circle has at most [`MAX_FILES`] files. A name that a module exports from one of its children counts as the child's.
+//! `use super::*` imports the module above.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,7 +100,9 @@ fn graph_of(files: &Files<'_>) -> BTreeMap<Module, BTreeSet<Module>> {
         paths(tokens)
             .iter()
             .filter(|path| {
-                is_import(&path.segments) && !is_export(path) && !is_visibility(path, tokens)
+                (path.is_glob || is_import(&path.segments))
+                    && !is_export(path)
+                    && !is_visibility(path, tokens)
             })
             .filter_map(|path| {
                 let (mut target, mut rest) = resolve(module, &path.segments, files)?;
@@ -318,6 +321,8 @@ mod tests {
             format!("use super::{{m{next}::{{S{next} as T}}}};")
         }));
         assert_eq!(grouped.len(), 1, "{grouped:?}");
+        let all_names = found(&ring(7, |next| format!("use crate::m{next}::*;")));
+        assert_eq!(all_names.len(), 1, "{all_names:?}");
         let in_code = found(&ring(7, |next| {
             format!("fn f(_: crate::m{next}::S{next}) {{}}")
         }));
@@ -346,6 +351,28 @@ mod tests {
         assert_eq!(found(&ring(9, tests)), [""; 0]);
         let visibility = |next: usize| format!("pub(in crate::m{next}) fn f() {{}}");
         assert_eq!(found(&ring(9, visibility)), [""; 0]);
+    }
+
+    /// A module of six children that import it by `*`, and that itself imports each of them.
+    #[test]
+    fn glob_of_parent_is_an_import() {
+        let module = |child: &str| {
+            let mods: String = (0..6)
+                .map(|at| format!("mod m{at}; use m{at}::S;"))
+                .collect();
+            let child = |at| (format!("crates/a/src/top/m{at}.rs"), child.to_owned());
+            let own = [
+                ("crates/a/src/lib.rs".to_owned(), "mod top;".to_owned()),
+                ("crates/a/src/top/mod.rs".to_owned(), mods),
+            ];
+            found(&own.into_iter().chain((0..6).map(child)).collect::<Vec<_>>())
+        };
+        let by_glob = module("use super::*; pub struct S;");
+        assert_eq!(by_glob.len(), 1, "{by_glob:?}");
+        assert_eq!(module("use super::{std::*, *}; pub struct S;").len(), 1);
+        assert_eq!(module("pub struct S;"), [""; 0]);
+        let in_tests = "#[cfg(test)] mod tests { use super::*; } pub struct S;";
+        assert_eq!(module(in_tests), [""; 0]);
     }
 
     #[test]

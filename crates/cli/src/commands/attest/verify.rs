@@ -5,16 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use crucible_attest::{MAX_NOTE, NoteRead, judge_file, subject_commit};
 use crucible_host::fs::{FsError, read_regular_up_to};
-use crucible_model::{ByteLimit, ExitStatus, Failure, Finding, SarifRule, SarifRun, Verdict};
+use crucible_model::{
+    ByteLimit, ExitStatus, Failure, Finding, SarifRule, SarifRun, Verdict, code_sections,
+};
 use crucible_repo::{CommitReader, Revisions};
 use crucible_run::check_commits;
 use serde_json::json;
 
 use super::{policy, report};
 use crate::app::App;
-
-/// The page of the codes; its text is the rules' help in SARIF.
-const PAGE: &str = include_str!("../../../../../docs/codes/attest.md");
 
 /// Verify the signed statements of commits against a policy, offline
 ///
@@ -147,9 +146,10 @@ impl Verify {
             .iter()
             .map(|finding| (finding, place(finding)))
             .collect();
+        let rules: Vec<SarifRule> = code_sections("attest").map(SarifRule::from).collect();
         let log = SarifRun {
             id: &format!("crucible-attest/{}/", self.subject),
-            rules: &SarifRule::of_page(PAGE),
+            rules: &rules,
             findings: &findings,
             left_out: 0,
             exit_code: status.code(),

@@ -9,8 +9,7 @@ use crate::places::is_own;
 impl DirectoryState {
     /// Returns the new and changed files and links in the scanned directories, except those of git and Crucible, in the order of
     /// their paths. Directories that cannot be listed are left out; [`Self::left_behind`] reports them.
-    #[must_use]
-    pub fn changed_files(&self) -> Vec<String> {
+    pub(in crate::runner) fn changed_files(&self) -> Vec<String> {
         let mut changed = Vec::new();
         let mut seen = 0;
         let mut open = self.places.clone();

@@ -20,7 +20,7 @@ const PLACEHOLDER: u32 = 0o1000;
 
 impl DirectoryState {
     /// Records the present state of these paths, where the scan did not reach them.
-    pub fn keep_guarded(&mut self, guarded: &BTreeSet<PathBuf>) {
+    pub(in crate::runner) fn keep_guarded(&mut self, guarded: &BTreeSet<PathBuf>) {
         let mut seen = 0;
         for path in guarded {
             let entries = self.entries_of(path, &mut seen);

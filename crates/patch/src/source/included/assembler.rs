@@ -7,7 +7,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Family, Found, Names, leaves, unescaped};
+use super::found::{Family, Found, leaves};
+use super::item::{after, unescaped};
+use super::names::Names;
 
 /// Stands for a piece of a text that a macro fills in.
 pub(super) const HOLE: char = '\u{1}';
@@ -408,7 +410,7 @@ fn names_reader(text: &str) -> bool {
         .unwrap_or_default();
     // A paste makes one word of two.
     let code = code.replace(" ## ", "").replace("##", "");
-    super::after(&code, ".incbin").next().is_some()
+    after(&code, ".incbin").next().is_some()
 }
 
 /// The text in quotes that begins here.

@@ -1,12 +1,15 @@
 //! C, its relatives, and its preprocessor: directives that name a file, and texts for an assembler.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::super::Language;
 use super::super::mask::{Dialect, is_in_number, read_dialect};
-use super::super::token::{Position, tokens};
-use super::names::MAX_NAMES;
-use super::*;
+use super::super::token::{Position, Token, tokens};
+use super::assembler;
+use super::found::{Family, Found, SYSTEM, leaves, union};
+use super::item::{self, Item, MAX_WORDS, has, has_any, inside, items, source_text, value};
+use super::names::{MAX_NAMES, Names};
 
 /// Endings of what the preprocessor includes.
 const SOURCES: [&str; 12] = [
@@ -280,7 +283,7 @@ pub(super) fn parts(value: &[u8]) -> (Vec<Vec<u8>>, Vec<String>) {
     let words = tokens.iter().filter(|token| token.is_word());
     let names = words.map(|word| word.text.to_vec()).collect();
     let literals = text.literals.iter();
-    let literals = literals.map(|range| super::value(&text.joined[range.clone()]));
+    let literals = literals.map(|range| item::value(&text.joined[range.clone()]));
     (names, literals.collect())
 }
 

@@ -2,7 +2,10 @@
 
 use super::super::Language;
 use super::super::mask::read as masked;
-use super::*;
+use super::c;
+use super::found::{Found, union};
+use super::item::{has_any, value};
+use super::names::Names;
 
 /// Directories in which the machine's packages put what is compiled against.
 const PACKAGES: [&str; 4] = ["/usr/", "/opt/", "/Library/", "/System/"];

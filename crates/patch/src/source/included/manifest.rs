@@ -1,6 +1,9 @@
 //! Manifests: paths by which cargo, go and npm compile or load what lies outside.
 
-use super::*;
+use crucible_model::RepoPath;
+
+use super::found::{Found, is_place, leaves};
+use super::item::unescaped;
 
 /// Keys of cargo whose values are patterns, which begin at the root of the package.
 const PATTERNS: [&str; 2] = ["exclude", "include"];

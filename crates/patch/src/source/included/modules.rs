@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crucible_model::RepoPath;
 
-use super::{Item, Reach, inside, leaves};
+use super::found::{Reach, leaves};
+use super::item::{Item, inside};
 
 /// How many words may stand between an attribute and its item.
 const MAX_BEFORE: usize = 64;

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::{plain_names, tokens};
+use super::found::Family;
+use super::item::{has, has_any, inside, items, value};
 use super::modules::{
     MacroMatchers, has_filled_name, is_filled_before, is_variable, may_name_module,
 };
 use super::rust::READERS;
-use super::{Family, c, go, has, has_any, inside, items, value};
+use super::{c, go};
 
 /// How many words before a macro may be its attributes.
 const MAX_BEFORE: usize = 16;

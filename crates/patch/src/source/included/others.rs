@@ -2,7 +2,10 @@
 //!
 //! One table says which words they are. Adding a language is a row.
 
-use super::*;
+use crucible_model::RepoPath;
+
+use super::found::{Found, leaves};
+use super::item::{after, has, unescaped};
 
 /// What follows a word.
 #[derive(Clone, Copy, PartialEq)]

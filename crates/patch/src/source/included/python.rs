@@ -5,7 +5,10 @@
 use super::super::Language;
 use super::super::mask::read as masked;
 use super::super::token::tokens;
-use super::*;
+use super::c;
+use super::found::{Found, is_place, leaves};
+use super::item::{Item, MAX_WORDS, has_any, inside, items};
+use super::names::Names;
 
 /// Functions that run or load the file of a path.
 const LOADERS: [&str; 13] = [

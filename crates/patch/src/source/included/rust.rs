@@ -3,11 +3,14 @@
 use super::super::Language;
 use super::super::mask::{Dialect, Masked, read_dialect};
 use super::super::token::{plain_names, tokens};
+use super::assembler;
 use super::assembler::names_place;
+use super::found::{Family, Found, Reach, is_place, leaves, union};
+use super::item::{Item, has_any, inside, items, source_text, value};
 use super::modules::{
     MacroMatchers, Modules, has_filled_name, is_filled_before, is_variable, may_name_module,
 };
-use super::*;
+use super::names::Names;
 
 /// A part of a path that is put together when Rust is compiled.
 enum Piece {

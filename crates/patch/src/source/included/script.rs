@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use super::super::mask::{Masked, read as masked};
 use super::super::token::tokens;
 use super::super::{Language, grammar};
-use super::*;
+use super::found::{Family, Found, Reach, SYSTEM, is_place, leaves, union};
+use super::item::{Item, MAX_WORDS, after, has_any, inside, items, source_text, value};
 
 /// Words before the bracket of a call that has a file read, and what they are called.
 const CALLS: [(&[&str], &str); 20] = [

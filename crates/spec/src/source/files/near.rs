@@ -1,9 +1,8 @@
 //! Suggests existing names for a path that does not exist.
 
-use crucible_model::{RepoPath, short_line};
+use crucible_model::{MAX_NAMES, MAX_SUGGESTIONS, RepoPath, nearest, short_line};
 
 use super::read::Project;
-use crate::nearest::{MAX_NAMES, TOLD, nearest};
 
 /// The error that `path` does not exist, with the content of its nearest existing directory.
 pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
@@ -36,7 +35,7 @@ pub(super) fn what_is_near(project: &Project, path: &RepoPath) -> String {
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let near = nearest(missing, &all);
     let (listed_names, how): (Vec<&str>, &str) = if near.is_empty() {
-        (all.iter().take(TOLD).copied().collect(), "holds")
+        (all.iter().take(MAX_SUGGESTIONS).copied().collect(), "holds")
     } else {
         (near, "has")
     };

@@ -2,18 +2,19 @@
 
 use similar::{Algorithm, capture_diff_slices, diff_ratio};
 
-/// The most names of a directory that are compared.
-pub(crate) const MAX_NAMES: usize = 2_000;
+/// The most names of a directory that callers compare.
+pub const MAX_NAMES: usize = 2_000;
 
 /// The most names that are suggested.
-pub(crate) const TOLD: usize = 5;
+pub const MAX_SUGGESTIONS: usize = 5;
 
 /// The similarity from which a name is suggested.
 const ALIKE: f32 = 0.6;
 
-/// The names in `there` that are most similar to `wanted`, ignoring case: five at most, in the order of
-/// `there`; empty if none is similar.
-pub(crate) fn nearest<'a>(requested: &str, current_names: &[&'a str]) -> Vec<&'a str> {
+/// Returns the names that are most similar to the requested one, ignoring case: at most [`MAX_SUGGESTIONS`], in
+/// the order of `current_names`.
+#[must_use]
+pub fn nearest<'a>(requested: &str, current_names: &[&'a str]) -> Vec<&'a str> {
     let letters = |name: &str| {
         name.to_lowercase()
             .chars()
@@ -28,7 +29,7 @@ pub(crate) fn nearest<'a>(requested: &str, current_names: &[&'a str]) -> Vec<&'a
         .filter(|(_, likeness)| *likeness >= ALIKE)
         .collect();
     alike.sort_by(|a, b| b.1.total_cmp(&a.1));
-    alike.truncate(TOLD);
+    alike.truncate(MAX_SUGGESTIONS);
     alike.sort_by_key(|(at, _)| *at);
     alike
         .iter()
@@ -74,6 +75,6 @@ mod tests {
         assert!(nearest("q", &current_names).is_empty());
         let many: Vec<String> = (0..30).map(|number| format!("many-{number:02}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(nearest("many-x", &many).len(), TOLD);
+        assert_eq!(nearest("many-x", &many).len(), MAX_SUGGESTIONS);
     }
 }
