@@ -119,7 +119,7 @@ mod tests {
     }
 
     fn fault() -> Box<Fault> {
-        Fault::new("gateway", "m", "it broke", "mend it")
+        Fault::new("gateway", "m", "it broke", "fix it")
     }
 
     #[test]

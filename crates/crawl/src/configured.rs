@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crucible_llm::configured;
 use crucible_llm::{
-    Backend, CallBudget, ClientOptions, Limit, ModelClient, PriceTable, ReservationStore, Selected,
+    Backend, CallBudget, ClientOptions, ModelClient, PriceTable, ReservationStore, Selected,
     UNSPECIFIED, construct,
 };
 use crucible_model::Failure;
@@ -134,8 +134,7 @@ impl PlannerBackends {
             timeout,
         } = *both;
         let prices: Arc<PriceTable> = Arc::new(configured::prices(config)?);
-        let mut limits = configured::limits(config)?;
-        limits.calls = Limit::At(config.budget.calls);
+        let limits = configured::limits(config)?;
         let budget = match book {
             Some(book) => CallBudget::with_store(limits, book),
             None => CallBudget::new(limits),

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use crucible_host::env::Environment;
 use crucible_host::fs::{create_dir_all, write_atomic};
 use crucible_host::lock::Lock;
-use crucible_llm::configured::{self, strength};
+use crucible_llm::configured::{self, positive, strength};
 use crucible_llm::{
     Amount, Backend, BudgetLimits, CallPool, ClientOptions, Limit, ModelClient, micro_dollars,
 };
@@ -198,7 +198,10 @@ impl EvalArguments<'_> {
             },
         };
         Ok(BudgetLimits {
-            calls: self.max_calls.map_or(Limit::Unlimited, Limit::At),
+            calls: match self.max_calls {
+                Some(calls) => Limit::At(positive("--max-calls", calls)?),
+                None => Limit::Unlimited,
+            },
             tokens: Limit::Unlimited,
             micro_dollars,
         })

@@ -196,11 +196,11 @@ pub fn check_budget(settings: &Settings) -> Result<(), Failure> {
     limits(settings).map(drop)
 }
 
-/// Reads the limits of a budget, except for its calls.
+/// Reads the limits of a budget.
 ///
 /// # Errors
 ///
-/// Fails if the limit in dollars is not an amount.
+/// Fails if no call is allowed, or if the limit in dollars is not an amount. An answer of a person counts as a call.
 pub fn limits(settings: &Settings) -> Result<BudgetLimits, Failure> {
     let some = |number: u64| {
         if number == 0 {
@@ -217,7 +217,7 @@ pub fn limits(settings: &Settings) -> Result<BudgetLimits, Failure> {
         );
     };
     Ok(BudgetLimits {
-        calls: Limit::Unlimited,
+        calls: Limit::At(positive("llm.budget.calls", settings.budget.calls)?),
         tokens: some(settings.budget.tokens),
         micro_dollars: some(limit),
     })

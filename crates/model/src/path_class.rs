@@ -2,8 +2,8 @@
 //!
 //! One table maps each name to its roles. Ranking and patch checks read the same rows, so they cannot
 //! disagree. A name with which a patch could influence its own check is classified pessimistically: it gets
-//! every role it might have. Case is ignored, because some file systems ignore it. A path may have several
-//! roles.
+//! every role it might have. Case is ignored, because some file systems ignore it. A backslash is read as a
+//! character and as a separator, because systems differ. A path may have several roles.
 
 mod table;
 
@@ -52,7 +52,15 @@ impl PathRoles {
     /// The roles of the file at `path`.
     #[must_use]
     pub fn from_path(path: &RepoPath) -> Self {
-        let lower = path.as_str().to_ascii_lowercase();
+        let literal = Self::from_text(path.as_str());
+        if !path.has_backslash() {
+            return literal;
+        }
+        Self(literal.0 | Self::from_text(&path.as_str().replace('\\', "/")).0)
+    }
+
+    fn from_text(path: &str) -> Self {
+        let lower = path.to_ascii_lowercase();
         let (directories, name) = lower.rsplit_once('/').unwrap_or(("", &lower));
         let mut roles = Self(0);
         for row in TABLE {
@@ -106,13 +114,21 @@ impl PathRoles {
     }
 }
 
-/// Returns the first component of `path` that is denied in this way. Case is ignored.
+/// Returns the first component of `path` that is denied in this way. Case is ignored, and a backslash is also read as a
+/// separator.
 ///
 /// Only directories are hidden, so a file called `build` is shown; for changes the file's own name counts
 /// too.
 #[must_use]
 pub fn denied_place(path: &RepoPath, denial: Denial) -> Option<&'static str> {
-    let mut segments = path.segments();
+    let separated = || denied_component(path.as_str().split(['/', '\\']), denial);
+    denied_component(path.segments(), denial).or_else(separated)
+}
+
+fn denied_component<'a>(
+    mut segments: impl DoubleEndedIterator<Item = &'a str>,
+    denial: Denial,
+) -> Option<&'static str> {
     if denial == Denial::Shown {
         segments.next_back();
     }
@@ -234,8 +250,8 @@ fn is_marked_test(name: &str) -> bool {
 
 /// Matches `UserTest.java`, `UserTests.cs`, `UserSpec.scala`, `TestUser.java`, `AppUITests/`: a capitalised
 /// word, unlike `latest` and `Testament`.
-fn has_capital_test_word(path: &RepoPath) -> bool {
-    let directories = path.directory();
+fn has_capital_test_word(path: &str) -> bool {
+    let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
     let is_of_tests = |directory: &str| {
         let before = ["Tests", "Test", "TestFixtures"]
             .iter()
@@ -245,7 +261,7 @@ fn has_capital_test_word(path: &RepoPath) -> bool {
     if directories.split('/').any(is_of_tests) {
         return true;
     }
-    let Some((stem, extension)) = path.file_name().rsplit_once('.') else {
+    let Some((stem, extension)) = name.rsplit_once('.') else {
         return false;
     };
     let ends: &[&str] = match extension {
@@ -520,5 +536,26 @@ mod tests {
         assert_eq!(denied("build", Denial::Changed), Some("build"));
         assert_eq!(denied(".github/workflows/ci.yml", Denial::Shown), None);
         assert_eq!(denied("a/.github/x", Denial::Changed), Some(".github"));
+    }
+
+    #[test]
+    fn backslash_counts_in_both_readings() {
+        let denied = |path: &str, denial| denied_place(&path.parse().unwrap(), denial);
+        assert_eq!(
+            denied("a/node_modules\\b.js", Denial::Shown),
+            Some("node_modules")
+        );
+        assert_eq!(
+            denied(".github\\workflows\\ci.yml", Denial::Changed),
+            Some(".github")
+        );
+        // As a name, the first component is no source directory.
+        assert_eq!(denied("src\\x/build/a.c", Denial::Shown), Some("build"));
+        assert_eq!(denied("units/dev-build\\x2d.mount", Denial::Changed), None);
+        for path in ["tests\\a.py", "src\\test_a.py", "a\\UserTest.java"] {
+            assert!(roles(path).has(Test), "{path}");
+        }
+        assert!(roles("a\\Cargo.toml").has(Project));
+        assert_eq!(roles("units/dev\\x2did.mount"), PathRoles(0));
     }
 }

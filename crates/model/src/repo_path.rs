@@ -159,6 +159,18 @@ impl PathPrefix {
         }
     }
 
+    /// Returns whether a denial of this place covers `path`. Case is ignored and a backslash separates like `/`: some
+    /// systems do so, and a denial must not depend on the spelling.
+    #[must_use]
+    pub fn denies(&self, path: &RepoPath) -> bool {
+        let spelled = |path: &RepoPath| path.0.to_lowercase().replace('\\', "/");
+        self.0.as_ref().is_none_or(|place| {
+            spelled(path)
+                .strip_prefix(&spelled(place))
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+
     /// Whether this is the whole repository.
     #[must_use]
     pub fn is_everything(&self) -> bool {

@@ -251,11 +251,7 @@ impl Policy {
 
     /// The denied place that holds `path`, if one does.
     pub(crate) fn denied_place(&self, path: &RepoPath) -> Option<String> {
-        if let Some(prefix) = self
-            .deny_prefixes
-            .iter()
-            .find(|prefix| contains_in_any_case(prefix, path))
-        {
+        if let Some(prefix) = self.deny_prefixes.iter().find(|prefix| prefix.denies(path)) {
             return Some(prefix.to_string());
         }
         if self.names(path) {
@@ -266,11 +262,13 @@ impl Policy {
 
     /// The denied ending of `path`, if it has one.
     pub(crate) fn denied_suffix(&self, path: &RepoPath) -> Option<String> {
-        let lower = path.as_str().to_ascii_lowercase();
+        // Written with a backslash, it is the same name on some systems.
+        let spelled = |text: &str| text.to_ascii_lowercase().replace('\\', "/");
+        let lower = spelled(path.as_str());
         let own = self
             .deny_suffixes
             .iter()
-            .find(|suffix| lower.ends_with(&suffix.to_ascii_lowercase()));
+            .find(|suffix| lower.ends_with(&spelled(suffix)));
         if own.is_some() || self.names(path) {
             return own.cloned();
         }
@@ -284,16 +282,6 @@ impl Policy {
 /// Whether a text of a denial is written as a pattern, or has characters that nobody sees.
 fn denies_nothing(text: &str) -> bool {
     text.trim() != text || text.contains(['*', '?']) || text.contains(crucible_model::is_hidden)
-}
-
-/// Whether a prefix denies a path. Case is ignored: some file systems ignore it.
-fn contains_in_any_case(prefix: &PathPrefix, path: &RepoPath) -> bool {
-    let lower = |text: &str| text.to_lowercase();
-    let (prefix, path) = (lower(&prefix.to_string()), lower(path.as_str()));
-    prefix == "."
-        || path
-            .strip_prefix(&prefix)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The default limits, and no place that may change.
@@ -393,17 +381,48 @@ mod tests {
     }
 
     #[test]
-    fn denied_prefixes_ignore_case() {
+    fn denials_ignore_case_and_separator() {
         let policy = Policy {
-            deny_prefixes: vec!["SRC".parse().unwrap(), "app/[id]".parse().unwrap()],
+            deny_prefixes: ["SRC", "app/[id]", "secrets\\prod"]
+                .map(|place| place.parse().unwrap())
+                .to_vec(),
+            deny_suffixes: vec!["db\\dump.sql".to_owned()],
             ..Policy::for_roots(vec![PathPrefix::ALL])
         };
-        for denied in ["src/a.py", "Src", "app/[id]/page.tsx"] {
+        for denied in [
+            "src/a.py",
+            "Src",
+            "app/[id]/page.tsx",
+            "src\\a.py",
+            "secrets/prod/key",
+            "secrets/Prod",
+            "secrets\\prod/key",
+            "secrets\\prod\\key",
+            "lib/node_modules\\a.js",
+            ".github\\workflows\\a.yml",
+        ] {
             assert!(policy.denied_place(&path(denied)).is_some(), "{denied}");
         }
-        for allowed in ["srcs/a.py", "a/src/b.py"] {
+        for allowed in [
+            "srcs/a.py",
+            "a/src/b.py",
+            "secrets/production",
+            "secretsprod/key",
+            "secrets\\a",
+            "units/dev\\x2did.mount",
+        ] {
             assert_eq!(policy.denied_place(&path(allowed)), None, "{allowed}");
         }
+        for denied in ["a/db/dump.sql", "a/db\\dump.sql"] {
+            assert!(policy.denied_suffix(&path(denied)).is_some(), "{denied}");
+        }
+        assert_eq!(policy.denied_suffix(&path("a/db-dump.sql")), None);
+        // What is allowed is meant as it is written.
+        let allowed = Policy::for_roots(vec!["units\\a".parse().unwrap()]);
+        assert!(allowed.allows_place(&path("units\\a")));
+        assert!(!allowed.allows_place(&path("units/a")));
+        let allowed = Policy::for_roots(vec!["units/a".parse().unwrap()]);
+        assert!(!allowed.allows_place(&path("units\\a")));
     }
 
     #[test]

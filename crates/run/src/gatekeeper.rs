@@ -376,7 +376,7 @@ fn naming_gate_files(verdict: &Verdict, context: &PatchContext<'_>) -> Verdict {
                 .plan
                 .scope_deny
                 .iter()
-                .any(|place| place.contains(path))
+                .any(|place| place.denies(path))
     };
     let named = |finding: &Finding| {
         let is_named = finding.code.as_str() == DENIED

@@ -276,17 +276,7 @@ pub(crate) async fn run_base(
     scratch_dir: &Path,
     observer: &mut dyn RunObserver,
 ) -> Result<(TrialResult, Vec<GateSpec>), RunError> {
-    let level = GateLevel::Lite;
-    let mut trial = run(
-        world,
-        git,
-        base,
-        level,
-        scratch_dir,
-        TrialInput::Base,
-        observer,
-    )
-    .await?;
+    let mut trial = run_unchanged(world, git, base, scratch_dir, observer).await?;
     let mut gates = base.gates.to_vec();
     for gate in &mut gates {
         let ran = trial.gate_runs().find(|run| run.id == gate.id);
@@ -302,16 +292,8 @@ pub(crate) async fn run_base(
                 gates: std::slice::from_ref(&tried),
                 ..base
             };
-            let second_trial_result = run(
-                world,
-                git,
-                base,
-                level,
-                scratch_dir,
-                TrialInput::Base,
-                observer,
-            )
-            .await?;
+            let second_trial_result =
+                run_unchanged(world, git, base, scratch_dir, observer).await?;
             let runs_tests = |run: &GateRun| could_not_run(run).is_none() && run.results.is_some();
             if second_trial_result.gate_runs().any(runs_tests) {
                 let cause = beginning(&trial.normaliser.apply(missing.cause.as_bytes()));
@@ -328,6 +310,17 @@ pub(crate) async fn run_base(
         }
     }
     Ok((trial, gates))
+}
+
+async fn run_unchanged(
+    world: &RunContext<'_>,
+    git: &Git,
+    base: TrialSetup<'_>,
+    scratch_dir: &Path,
+    observer: &mut dyn RunObserver,
+) -> Result<TrialResult, RunError> {
+    let (level, copied) = (GateLevel::Lite, TrialInput::Base);
+    run(world, git, base, level, scratch_dir, copied, observer).await
 }
 
 /// Copies the tracked files of the work tree, without secrets and special files; returns what was left out.

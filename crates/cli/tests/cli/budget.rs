@@ -264,3 +264,24 @@ fn pipe_as_recording_does_not_block() {
         assert!(message.contains("not a regular file"), "{message}");
     }
 }
+
+#[test]
+fn budget_without_calls_is_refused_everywhere() {
+    let (repo, server) = (small().build(), answering(good_answer()));
+    let fixture = Fixture::with(&server);
+    let calls = "CRUCIBLE_LLM_BUDGET_CALLS";
+    let start = || fixture.start_call(repo.path());
+    // An answer of a person is a call, too.
+    for call in [start(), start().args(["--mode", "manual_outbox"])] {
+        let message = call.env(calls, "0").run().exits(2).message();
+        assert!(message.contains("llm.budget.calls is 0"), "{message}");
+    }
+    let ran = fixture.call(["doctor"]).env(calls, "0").run().exits(2);
+    assert!(
+        ran.stderr.contains("llm.budget.calls is 0"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(server.requests().len(), 0);
+    start().env(calls, "1").run().ok();
+}

@@ -9,7 +9,7 @@ use crate::support::{Call, Fixture, Ran, Snapshot, answering, good_answer, small
 
 fn request(needs: &[Value], max_files: u64, max_total_bytes: u64) -> Value {
     json!({
-        "schema_version": "ctcp-file-request-v1", "goal": "mend it", "reason": "asked", "needs": needs,
+        "schema_version": "ctcp-file-request-v1", "goal": "fix it", "reason": "asked", "needs": needs,
         "budget": { "max_files": max_files, "max_total_bytes": max_total_bytes },
     })
 }

@@ -126,7 +126,7 @@ fn editable_install_loads_the_patched_source() {
     let original = editable(&fixture, ".venv");
     let verification = verified(&fixture, &original, "required");
     assert!(!verification.contains("another path"), "{verification}");
-    // A change that does not mend it is not verified.
+    // A change that does not fix it is not verified.
     let wrong = answering(whole_file(
         "src/area.py",
         &WRONG.replacen("width + height", "width - height", 1),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{Fixture, Ran, answering, good_answer, id_of, small, snapshot};
 
-const PLAN: &str = "# Plan\n\nStatus: SIGNED\nGoal: mend it\nScope-Allow: src/\nScope-Deny:\n\
+const PLAN: &str = "# Plan\n\nStatus: SIGNED\nGoal: fix it\nScope-Allow: src/\nScope-Deny:\n\
                     Gates: lite, plan_check, patch_check, behavior_catalog_check\nStop: verified\nBudgets: 3\n\
                     Behaviors: B001\nResults: R001\n";
 const REASONS: &str = "# Reasons\n\n- R001, B001: because\n";

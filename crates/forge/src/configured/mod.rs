@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use crucible_ledger::{Ledger, SkillRow, VerificationLevel};
 use crucible_llm::configured::strength;
-use crucible_llm::{
-    CallBudget, ClientOptions, Limit, ModelClient, Recording, RecordingFile, configured,
-};
+use crucible_llm::{CallBudget, ClientOptions, ModelClient, Recording, RecordingFile, configured};
 use crucible_model::{Digest, Failure};
 use crucible_sandbox::Runtime;
 use crucible_settings::{ExamplesNeed, Settings};
@@ -210,8 +208,7 @@ fn client(
     backend: crucible_llm::Backend,
     record: Option<&RecordingFile>,
 ) -> Result<ModelClient, Failure> {
-    let mut limits = configured::limits(settings)?;
-    limits.calls = Limit::At(settings.budget.calls);
+    let limits = configured::limits(settings)?;
     let recording = record
         .map(|record| record.recording(&backend))
         .transpose()?;

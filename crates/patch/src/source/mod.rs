@@ -172,6 +172,10 @@ mod tests {
                 "import('./'+",
                 "<a>'</a>import'../../a'",
                 "require('/etc/",
+                "new URL(",
+                "switch(NODE_ENV",
+                "const a=NODE_ENV;",
+                "NODE_ENV!=(",
             ],
         );
     }

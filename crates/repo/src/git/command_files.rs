@@ -529,7 +529,7 @@ pub(super) fn named_by_word(
 ) -> BTreeSet<NamedPath> {
     if matches!(
         role,
-        SettingRole::Command | SettingRole::Helper | SettingRole::Alias
+        SettingRole::Command | SettingRole::Helper | SettingRole::Alias | SettingRole::OtherTool
     ) {
         return named_by(role, word, base, env);
     }

@@ -1,7 +1,7 @@
 //! Which settings and variables make git run a program or read a file that decides what it runs, and which files these are.
 //!
 //! The list of settings follows git's documentation; a test compares it with `git help --config`. A setting that is not listed counts
-//! by its name: other tools keep commands in git's settings, too.
+//! by its name, and any value in a section of another tool may be a command.
 //!
 //! `command_files` finds what a command names, and `addresses` what an address leads to.
 
@@ -45,6 +45,8 @@ pub(super) enum SettingRole {
     Remote,
     /// What git puts in front of addresses: the subsection of the key.
     AddressPrefix,
+    /// A value of another tool, which may run it as a command.
+    OtherTool,
 }
 
 /// A path that a setting names.
@@ -76,9 +78,130 @@ pub(super) enum NamedPath {
     Library(PathBuf),
 }
 
+impl NamedPath {
+    fn exists(&self) -> bool {
+        match self {
+            Self::Path(path)
+            | Self::Directory(path)
+            | Self::Hooks(path)
+            | Self::Repository(path)
+            | Self::Repositories(path)
+            | Self::WorkTree(path)
+            | Self::Program(path)
+            | Self::Library(path) => path.exists(),
+            Self::Address(_) | Self::Remote(_) | Self::Remotes(_) | Self::FirstRemote(_) => false,
+        }
+    }
+}
+
 /// Names of settings that are commands, in whatever section.
 const COMMANDS: [&str; 7] = [
     "cmd", "command", "driver", "editor", "hook", "pager", "program",
+];
+
+/// Sections of git and of git-lfs, sorted. The settings in any other one belong to a program that Crucible does not know.
+const OWN_SECTIONS: [&str; 101] = [
+    "add",
+    "advice",
+    "alias",
+    "am",
+    "apply",
+    "attr",
+    "author",
+    "bitmappseudomerge",
+    "blame",
+    "branch",
+    "browser",
+    "bundle",
+    "checkout",
+    "clean",
+    "color",
+    "column",
+    "commit",
+    "commitgraph",
+    "committer",
+    "completion",
+    "core",
+    "credential",
+    "credentialcache",
+    "credentialstore",
+    "diff",
+    "difftool",
+    "extensions",
+    "fastimport",
+    "feature",
+    "fetch",
+    "filter",
+    "format",
+    "fsck",
+    "fsmonitor",
+    "gc",
+    "gitcvs",
+    "gitweb",
+    "gpg",
+    "grep",
+    "gui",
+    "guitool",
+    "help",
+    "http",
+    "i18n",
+    "imap",
+    "include",
+    "includeif",
+    "index",
+    "init",
+    "instaweb",
+    "interactive",
+    "lfs",
+    "log",
+    "lsrefs",
+    "mailinfo",
+    "mailmap",
+    "maintenance",
+    "man",
+    "merge",
+    "mergetool",
+    "notes",
+    "pack",
+    "pager",
+    "pretty",
+    "promisor",
+    "protocol",
+    "pull",
+    "push",
+    "rebase",
+    "receive",
+    "reftable",
+    "remote",
+    "remotes",
+    "repack",
+    "rerere",
+    "revert",
+    "safe",
+    "scalar",
+    "sendemail",
+    "sequence",
+    "showbranch",
+    "sparse",
+    "splitindex",
+    "ssh",
+    "stash",
+    "status",
+    "submodule",
+    "svn",
+    "svn-remote",
+    "tag",
+    "tar",
+    "trace2",
+    "transfer",
+    "uploadarchive",
+    "uploadpack",
+    "uploadpackfilter",
+    "url",
+    "user",
+    "versionsort",
+    "web",
+    "worktree",
 ];
 
 /// Returns the role of a setting; section and name of the key are in lower case.
@@ -134,8 +257,18 @@ pub(super) fn role(key: &[u8]) -> Option<SettingRole> {
         "uploadpack" => name == "packobjectshook",
         _ => false,
     };
-    let is_called_command = || COMMANDS.iter().any(|ending| name.ends_with(ending));
-    (is_command || is_called_command()).then_some(SettingRole::Command)
+    let is_own = OWN_SECTIONS.binary_search(&section).is_ok();
+    // `branchless.test.command.default`
+    let is_called = |name: &str| COMMANDS.iter().any(|ending| name.ends_with(ending));
+    let is_called_command = || {
+        let others = String::from_utf8_lossy(subsection(key)).to_ascii_lowercase();
+        is_called(name) || !is_own && others.split('.').any(is_called)
+    };
+    if is_command || is_called_command() {
+        Some(SettingRole::Command)
+    } else {
+        (!is_own).then_some(SettingRole::OtherTool)
+    }
 }
 
 /// Returns the role of a variable of the environment.
@@ -192,6 +325,12 @@ pub(super) fn named_by(
     let mut named = BTreeSet::new();
     match role {
         SettingRole::Command => named.extend(named_in_command(value, base, env)),
+        // Most values are no commands: nothing is kept from being created because of them.
+        SettingRole::OtherTool => named.extend(
+            named_in_command(value, base, env)
+                .into_iter()
+                .filter(NamedPath::exists),
+        ),
         SettingRole::NodeOptions => {
             named.extend(named_in_command(&[b"node ", value].concat(), base, env));
         }
@@ -354,6 +493,17 @@ mod tests {
         // Switches of messages and checks are not paths.
         let switches = ["advice.", "color.", "feature.", "fsck.", "receive.fsck."];
         let listed = git(&["help", "--config"]);
+        let sections: BTreeSet<String> = listed
+            .lines()
+            .filter_map(|key| Some(key.split_once('.')?.0.to_ascii_lowercase()))
+            .collect();
+        let undocumented = ["init", "lfs", "scalar", "svn", "svn-remote"];
+        let others: Vec<&str> = OWN_SECTIONS
+            .into_iter()
+            .filter(|own| !sections.contains(*own) && !undocumented.contains(own))
+            .collect();
+        assert_eq!(others, [""; 0], "these sections are not git's");
+        assert!(OWN_SECTIONS.is_sorted());
         let unknown: Vec<&str> = listed
             .lines()
             .filter(|key| {
@@ -366,5 +516,39 @@ mod tests {
             .collect();
         assert_eq!(unknown, [""; 0], "decide whether git runs what they name");
         assert!(listed.lines().count() > 100);
+    }
+
+    #[test]
+    fn value_of_another_tool_may_be_a_command() {
+        for (key, expected) in [
+            (
+                "branchless.test.command.default",
+                Some(SettingRole::Command),
+            ),
+            ("stgit.editor", Some(SettingRole::Command)),
+            ("secrets.providers", Some(SettingRole::OtherTool)),
+            ("delta.features", Some(SettingRole::OtherTool)),
+            ("branch.a.command.merge", None),
+            ("lfs.url", None),
+            ("user.name", None),
+        ] {
+            assert_eq!(role(key.as_bytes()), expected, "{key}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("tools")).unwrap();
+        std::fs::write(dir.path().join("tools/check"), "").unwrap();
+        for (value, count) in [
+            ("tools/check --all", 1),
+            ("sh -c 'cd tools && sh check'", 1),
+            ("origin/main", 0),
+            ("line-numbers decorations", 0),
+            ("https://example.org/a", 0),
+            ("git push origin", 0),
+            ("tools", 0),
+        ] {
+            let env = Environment::default();
+            let named = named_by_setting(b"x.y", value.as_bytes(), dir.path(), &env);
+            assert_eq!(named.len(), count, "{value}: {named:?}");
+        }
     }
 }

@@ -170,7 +170,7 @@ impl Plan {
     pub(crate) fn may_change(&self, path: &RepoPath) -> bool {
         (self.scope_allow.iter().any(|place| place.contains(path))
             || self.scope_sources.iter().any(|place| place.contains(path)))
-            && !self.scope_deny.iter().any(|place| place.contains(path))
+            && !self.scope_deny.iter().any(|place| place.denies(path))
     }
 
     /// The places where the patch may add tests.
@@ -477,7 +477,7 @@ pub(crate) fn check_plan(
         }
     }
     for item in wrong_budgets(&plan.budgets) {
-        let hint = "Budgets are whole numbers above 0 for iterations, files and bytes: `iterations=3 files=5 bytes=60000`, or `3/5/60000`.";
+        let hint = "Budgets are whole numbers above 0 for iterations, files, bytes and calls: `iterations=3 files=5 bytes=60000`, or `3/5/60000`.";
         verdict.push(Finding::error(BAD_BUDGET, item, hint));
     }
     let is_condition = |item: &&str| {
@@ -508,8 +508,8 @@ const BUDGETS: [&[&str]; 4] = [
     &["calls", "max_calls"],
 ];
 
-/// Returns the invalid parts of a budget line: not a number above 0 without leading zeros (calls may be 0), an
-/// unknown or duplicate name, one number too many, or nothing between two separators.
+/// Returns the invalid parts of a budget line: not a number above 0 without leading zeros, an unknown or duplicate
+/// name, one number too many, or nothing between two separators.
 fn wrong_budgets(line: &str) -> Vec<&str> {
     // Without the missing number, the others would mean other limits.
     let is_gap = |part: &str| part.trim().is_empty();
@@ -533,9 +533,7 @@ fn wrong_budgets(line: &str) -> Vec<&str> {
             // Without names they are in this order; calls are not among them.
             None => (Some(at).filter(|at| *at < BUDGETS.len() - 1), item),
         };
-        let is_allowed = |value: u64| {
-            (value > 0 || kind == Some(BUDGETS.len() - 1)) && value.to_string() == number
-        };
+        let is_allowed = |value: u64| value > 0 && value.to_string() == number;
         let is_number = number.parse().is_ok_and(is_allowed);
         let is_new = kind.is_some_and(|kind| !std::mem::replace(&mut seen[kind], true));
         if !(is_number && is_new) {
@@ -883,7 +881,7 @@ mod tests {
             "3",
             "3/5/60000",
             "iterations=3, files=5, bytes=60000",
-            "max_iterations=4 max_calls=0",
+            "max_iterations=4 max_calls=1",
         ] {
             assert_eq!(budgets(good), 0, "{good}");
         }
@@ -896,6 +894,8 @@ mod tests {
             "+3",
             "03",
             "files=05",
+            "max_calls=0",
+            "calls=0",
             "max_calls=00",
             "3.5",
             "files=",

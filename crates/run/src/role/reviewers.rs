@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn incomplete_plan_is_blocked() {
         let results = chair::expected_results();
-        let reasons = chair::render_reasons("mend it");
+        let reasons = chair::render_reasons("fix it");
         let passes = |scope: &str, truncated: bool, gates: usize, results: &str| {
             let documents = PlanDocuments {
                 plan: &plan(scope),
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn blocked_plan_names_gate_sources() {
         let results = chair::expected_results();
-        let reasons = chair::render_reasons("mend it");
+        let reasons = chair::render_reasons("fix it");
         let plan = plan("");
         let documents = PlanDocuments {
             plan: &plan,

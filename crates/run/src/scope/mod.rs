@@ -80,7 +80,7 @@ impl GoalScope {
 
     /// Whether the goal says to leave this file alone.
     pub(crate) fn denies(&self, path: &RepoPath) -> bool {
-        self.denied.iter().any(|place| place.contains(path))
+        self.denied.iter().any(|place| place.denies(path))
     }
 
     fn open(&mut self, path: &RepoPath) {
@@ -128,7 +128,7 @@ pub(crate) fn read_goal(goal: &str, tree: &Tree<'_>) -> GoalScope {
     read_renames(own, &own_mentions, tree, &mut scope);
     let denied = std::mem::take(&mut scope.denied);
     for list in [&mut scope.files, &mut scope.names, &mut scope.tests] {
-        list.retain(|path| !denied.iter().any(|place| place.contains(path)));
+        list.retain(|path| !denied.iter().any(|place| place.denies(path)));
     }
     scope.directories.retain(|place| !denied.contains(place));
     scope.denied = denied;

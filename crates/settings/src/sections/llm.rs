@@ -25,7 +25,7 @@ section! {
 section! {
     /// The limits of a run.
     ["llm.budget"] BudgetSection {
-        /// Calls a run may make. A failed call counts.
+        /// Calls a run may make, at least 1. A failed call counts, and so does a person's answer.
         calls: u64 = 20, lower, variable("CRUCIBLE_OPENROUTER_BUDGET"), second_variable("CRUCIBLE_LLM_BUDGET_CALLS");
         /// Tokens a run may use, requests and answers together. 0: no limit.
         tokens: u64 = 0, lower, zero_is_unlimited;

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use crucible_llm::configured::{self, positive};
 use crucible_llm::{
-    Backend, BudgetLimits, CallBudget, CallObserver, Limit, PriceTable, ReceiptWarning,
-    RecordingFile, Selected, UNSPECIFIED,
+    Backend, CallBudget, CallObserver, PriceTable, ReceiptWarning, RecordingFile, Selected,
+    UNSPECIFIED,
 };
 use crucible_model::{ByteLimit, Failure, RepoPath};
 use crucible_patch::Policy;
@@ -230,10 +230,7 @@ impl<'a> SpecSession<'a> {
             &model
         };
         let watch = host.watch(&format!("{} ({name})", backend.provider()));
-        let limits = BudgetLimits {
-            calls: Limit::At(settings.budget.calls),
-            ..configured::limits(settings)?
-        };
+        let limits = configured::limits(settings)?;
         Ok(PhaseModel {
             watch,
             model,

@@ -255,6 +255,7 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
     let is_at = |at: usize, word: &str| items.get(at).is_some_and(|item| item.is(word));
     let is_bundle = (0..items.len()).any(|at| is_parameter(&items, at));
     let loaders = Loaders::from_items(&items);
+    let own_addresses = own_addresses(&items);
     if loaders.are_passed_on {
         for (at, item) in items.iter().enumerate() {
             let Some(text) = piece(item) else { continue };
@@ -276,9 +277,10 @@ fn reading(source: &[u8], masked: &Masked, found: &mut Found<'_>) {
             specifier("import", target, found);
             continue;
         }
-        if item.is("URL") && is_at(at + 1, "(") && is_at(at + 3, ",") && is_at(at + 4, "import") {
-            if let Some(target) = items.get(at + 2).filter(|next| next.is_literal) {
-                specifier("new URL", target, found);
+        if item.is("URL") && is_at(at + 1, "(") {
+            let arguments = inside(&items, at + 1).unwrap_or_default();
+            if is_beside_module(arguments, &own_addresses) {
+                call("new URL", arguments, found);
             }
             continue;
         }
@@ -586,6 +588,27 @@ fn references(source: &[u8], found: &mut Found<'_>) {
             }
         }
     }
+}
+
+/// Whether an address counts from that of the module, `import.meta.url`.
+fn is_beside_module(arguments: &[Item<'_>], own_addresses: &BTreeSet<&[u8]>) -> bool {
+    let comma = arguments.iter().position(|item| item.is(","));
+    let after = comma.map_or(&[][..], |comma| &arguments[comma..]);
+    let is_own = |item: &Item<'_>| own_addresses.contains(item.text);
+    after.windows(3).any(is_import_meta) || after.iter().any(is_own)
+}
+
+fn is_import_meta(items: &[Item<'_>]) -> bool {
+    matches!(items, [import, dot, meta, ..] if import.is("import") && dot.is(".") && meta.is("meta"))
+}
+
+/// The names that a declaration gives the address of the module.
+fn own_addresses<'a>(items: &[Item<'a>]) -> BTreeSet<&'a [u8]> {
+    let named = items.windows(7).filter(|window| {
+        let is_address = window[6].is("url") || window[6].value().is_some_and(|key| key == "url");
+        window[1].is("=") && is_import_meta(&window[2..]) && is_address
+    });
+    named.map(|window| window[0].text).collect()
 }
 
 /// The arguments of a call that reads.

@@ -542,6 +542,37 @@ fn path_that_is_not_written_plainly_is_unknown() {
 }
 
 #[test]
+fn address_beside_module_is_judged_in_every_form() {
+    for arguments in [
+        "'../../x', import.meta.url",
+        "`../../${x}`, import.meta.url",
+        "'../../' + x, import.meta.url",
+        "('../../x'), import.meta.url",
+        "a ? './b' : '../../x', import.meta.url",
+        "'../../x', (import.meta.url)",
+        "'../../x', `${import.meta.url}`",
+        "'../../x', import.meta['url']",
+        "'../../x', here",
+    ] {
+        let source = format!("const here = import.meta.url;\nconst a = new URL({arguments});\n");
+        assert_eq!(outside("src/a.js", &source), [Reach::Outside], "{source}");
+    }
+    for arguments in [
+        "'../x', import.meta.url",
+        "`./${x}.js`, import.meta.url",
+        "'./' + x, import.meta.url",
+        "x, import.meta.url",
+        "a ? './b' : '../c', here",
+        "'../../x', 'https://example.org/a/b/c'",
+        "'../../x', location.href",
+        "'/a?b=/etc/passwd', base",
+    ] {
+        let source = format!("const here = import.meta.url;\nconst a = new URL({arguments});\n");
+        assert_eq!(outside("src/a.js", &source), [], "{source}");
+    }
+}
+
+#[test]
 fn macro_forwarding_a_path_reads_its_argument() {
     for macros in [
         "macro_rules! text { ($path:expr) => { include_str!($path) } }",

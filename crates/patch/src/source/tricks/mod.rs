@@ -7,6 +7,7 @@
 //! This says only what a text holds. Whether a patch brought it there is weighed by comparing two texts.
 
 mod detection;
+mod mode;
 mod python;
 mod report;
 mod role;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 
 use super::mask::{Masked, mask, read};
 use super::search::contains;
-use super::token::{Position, Token, close, plain_names, tokens};
+use super::token::{Token, close, plain_names, tokens};
 use super::{Language, TestCode, TestItem, rust_tests};
 use status::{Status, is_harmless, status};
 
@@ -125,78 +126,20 @@ fn reading(language: Language, role: Role, source: &[u8], read: &Masked) -> Vec<
                     weight = Confidence::Doubtful;
                 }
             }
-            if pattern.trick == Tampering::TestAware && is_left_out_alone(&tokens, at, &what) {
-                weight = Confidence::Doubtful;
-            }
             found.push(Detection::new(pattern.trick, weight, what));
         }
     }
     match language {
         Language::Rust => rust::find(&tokens, role, &mut found),
-        Language::Script => destructured(source, &tokens, role, &mut found),
+        Language::Script => {
+            destructured(source, &tokens, role, &mut found);
+            if role != Role::Test {
+                mode::find(source, &tokens, &mut found);
+            }
+        }
         _ => {}
     }
     found
-}
-
-/// Whether `if (NODE_ENV !== "test")` only leaves something out that nobody gets a value from: no server listens, nothing is logged. What
-/// returns, throws, sets or does something else instead is two ways of doing one thing.
-fn is_left_out_alone(tokens: &[Token<'_>], at: usize, what: &str) -> bool {
-    /// How far before the name the condition begins.
-    const BEFORE: usize = 8;
-    /// How many words may be left out.
-    const MAX_OMITTED: usize = 200;
-    let is = |index: usize, word: &str| tokens.get(index).is_some_and(|token| token.is(word));
-    let is_comparison = ["NODE_ENV!", "]!", "!"]
-        .iter()
-        .any(|start| what.starts_with(start));
-    let open = (at.saturating_sub(BEFORE)..at)
-        .rev()
-        .find(|index| is(*index, "(") || is(*index, ")"));
-    let Some(open) =
-        open.filter(|open| is_comparison && is(*open, "(") && *open > 0 && is(*open - 1, "if"))
-    else {
-        return false;
-    };
-    let near = tokens
-        .get(..(open + MAX_OMITTED).min(tokens.len()))
-        .unwrap_or_default();
-    let condition = close(near, open);
-    let start = condition + 1;
-    let end = if is(start, "{") {
-        close(near, start)
-    } else {
-        let mut end = start;
-        while end < near.len()
-            && !is(end, ";")
-            && (end == start || near[end].position != Position::First)
-        {
-            end = if is(end, "(") || is(end, "{") || is(end, "[") {
-                close(near, end) + 1
-            } else {
-                end + 1
-            };
-        }
-        end - usize::from(!is(end, ";"))
-    };
-    let decides = |index: usize| {
-        let is_word = ["return", "throw", "yield", "break", "continue"]
-            .iter()
-            .any(|word| is(index, word));
-        let is_compared = is(index + 1, "=")
-            || is(index + 1, ">")
-            || index > 0 && ["=", "!", "<", ">"].iter().any(|mark| is(index - 1, mark));
-        let is_declared = index >= 2
-            && ["const", "let", "var"]
-                .iter()
-                .any(|word| is(index - 2, word));
-        is_word
-            || is(index, "=") && !is_compared && !is_declared
-            || is(index, "+") && is(index + 1, "+")
-    };
-    // A condition that says something else besides may turn it around.
-    let is_plain = !(open..condition).any(|index| is(index, "?") && !is(index + 1, "."));
-    end + 1 < open + MAX_OMITTED && is_plain && !is(end + 1, "else") && !(start..=end).any(decides)
 }
 
 /// Names that a script takes out of `process`: `const { exit } = process`, `import { exit } from "node:process"`.

@@ -66,7 +66,7 @@ use Language::{C, Go, Python, Rust, Script};
 use PatternConfidence::{Certain, Doubtful, InTests, UnlessTest};
 use Tampering::{Disabled, Exit, Replaced, Shadow, TestAware};
 
-const PATTERNS: [Pattern; 106] = [
+const PATTERNS: [Pattern; 90] = [
     row(Rust, "process : : exit|abort", Exit, Anywhere, InTests),
     row(Rust, "std : : process as", Exit, Anywhere, InTests),
     row(Rust, "use std as", Exit, Anywhere, Doubtful),
@@ -196,94 +196,6 @@ const PATTERNS: [Pattern; 106] = [
     row(
         Script,
         "import . meta . vitest",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(Script, "NODE_ENV = = = \"test", TestAware, Sources, Certain),
-    row(Script, "NODE_ENV = = \"test", TestAware, Sources, Certain),
-    row(Script, "NODE_ENV ! = = \"test", TestAware, Sources, Certain),
-    row(Script, "NODE_ENV ! = \"test", TestAware, Sources, Certain),
-    row(
-        Script,
-        "\"test = = process . env . NODE_ENV",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"test = = = process . env . NODE_ENV",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"test ! = = process . env . NODE_ENV",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"NODE_ENV ] = = = \"test",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"NODE_ENV ] = = \"test",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"NODE_ENV ] ! = = \"test",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"NODE_ENV ] ! = \"test",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"test ! = process . env . NODE_ENV",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"test = = process . env [ \"NODE_ENV",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"test = = = process . env [ \"NODE_ENV",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"test ! = = process . env [ \"NODE_ENV",
-        TestAware,
-        Sources,
-        Certain,
-    ),
-    row(
-        Script,
-        "\"test ! = process . env [ \"NODE_ENV",
         TestAware,
         Sources,
         Certain,

@@ -136,7 +136,9 @@ impl Judge<'_> {
             SettingRole::AddressPrefix => self.reaches(subsection(key)),
             // Options of interpreters; a command with an interpreter is not understood anyway.
             SettingRole::NodeOptions => true,
-            SettingRole::File
+            // Most of them are no commands, so every changed file would be listed for a colour.
+            SettingRole::OtherTool
+            | SettingRole::File
             | SettingRole::Directories
             | SettingRole::Libraries
             | SettingRole::Hooks

@@ -126,7 +126,7 @@ mod tests {
         (settings.max_files, settings.max_total_bytes) = (2, 1000);
         let mut named = |paths: &[&str]| {
             settings.named = paths.iter().map(|path| path.parse().unwrap()).collect();
-            match check_named(top, "r", "mend it", &settings) {
+            match check_named(top, "r", "fix it", &settings) {
                 Ok(()) => "shown".to_owned(),
                 Err(RunError::SecretInNamed { path, rule }) => format!("{path} secret {rule}"),
                 Err(RunError::NamedUnseen { path, reason }) => {
