@@ -51,12 +51,10 @@ const ADOPTS_ROWS: usize = 10;
 /// Every migration in its order, with what is done beside its SQL.
 fn migrations() -> Migrations<'static> {
     let migration = |(at, sql): (usize, &&'static str)| match at + 1 {
-        ADOPTS_ARTIFACTS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| {
-            Ok(adopt_artifacts(turn)?)
-        }),
-        ADOPTS_ROWS => M::up_with_hook(sql, |turn: &rusqlite::Transaction<'_>| {
-            Ok(adopt_rows(turn)?)
-        }),
+        ADOPTS_ARTIFACTS => {
+            M::up_with_hook(sql, |turn: &Transaction<'_>| Ok(adopt_artifacts(turn)?))
+        }
+        ADOPTS_ROWS => M::up_with_hook(sql, |turn: &Transaction<'_>| Ok(adopt_rows(turn)?)),
         _ => M::up(sql),
     };
     Migrations::new(MIGRATIONS.iter().enumerate().map(migration).collect())
