@@ -87,7 +87,7 @@ mod tests {
         for section in all_sections() {
             let CodeSection { code, family, text } = section;
             assert!(code.starts_with(&format!("{family}-")), "{code}");
-            assert!(text.len() > 30 && !text.starts_with('#'), "{code}: {text}");
+            assert!(text.len() > 20 && !text.starts_with('#'), "{code}: {text}");
             assert_eq!(find_code(code), Ok(section));
         }
         assert_eq!(code_sections("no-family").count(), 0);

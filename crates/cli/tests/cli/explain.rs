@@ -39,6 +39,6 @@ fn unknown_code_is_a_usage_error_with_suggestions() {
         "{}",
         far.stderr
     );
-    let document = fixture.run(["explain", "qqqq", "--json"]).exits(2).json();
+    let document = fixture.run(["explain", "qqqq", "--json"]).exits(2).error();
     assert_eq!(document["schema_version"], "crucible-error-v1");
 }

@@ -351,7 +351,7 @@ fn failed_gate_does_not_stop_other_gates() {
     let ran = setup.verify().arg("--json").run().exits(1);
     let document = checked(&ran);
     let all: Vec<(String, String)> = verdicts(&document);
-    assert_eq!(all.len(), 6);
+    assert_eq!(all.len(), 7);
     assert!(all.iter().all(|(_, verdict)| verdict == "fail"), "{all:?}");
     let codes = codes(&document);
     for code in [
@@ -360,6 +360,7 @@ fn failed_gate_does_not_stop_other_gates() {
         "forge-mypy",
         "forge-test-failed",
         "forge-test-elsewhere",
+        "forge-test-unstable",
         "forge-process",
         "forge-class-name",
         "forge-example",
