@@ -226,8 +226,9 @@ mod tests {
         }
         let updates =
             ["refs/heads/a", "refs/heads/b", "refs/heads/a"].map(|name| update(&one, name));
-        assert_eq!(judge_repeated_refs(&updates[..2]), []);
-        assert_eq!(judge_repeated_refs(&updates).len(), 1);
+        let names = || updates.iter().map(|update| update.name.as_str());
+        assert_eq!(judge_repeated_refs(names().take(2)), []);
+        assert_eq!(judge_repeated_refs(names()).len(), 1);
     }
 
     #[test]
