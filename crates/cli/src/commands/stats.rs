@@ -18,9 +18,9 @@ use crate::app::App;
 
 /// Show outcome, cost and time of runs by model, agent, repository and week
 ///
-/// The numbers are sums over `crucible run list`. The time of a run is from its start to the last change of
-/// its state. With --policy, the command judges which verified runs would pass other settings, from their records: no gate and
-/// no model runs. What a record does not say is `unknown`. For example: `crucible stats --policy .crucible/config.toml`
+/// The numbers are sums over `crucible run list`. The time of a run is from its start to its last change. With --policy, the
+/// command judges which verified runs would pass other settings, from their records: no gate and no model runs. What a record
+/// does not say is `unknown`. For example: `crucible stats --policy .crucible/config.toml`
 #[derive(Args)]
 pub(crate) struct Stats {
     /// Only groups by this [default: all of them]

@@ -516,7 +516,8 @@ const FIRST_NUMBERS: [u64; 3] = [700_000, 1 << 53, u64::MAX - 100_000_000];
 fn pages_show_exactly_the_numbers_of_their_documents() {
     for first in FIRST_NUMBERS {
         let sample: Value = serde_json::from_str(SAMPLE).unwrap();
-        assert!(number::<RunView>(&mut sample.clone(), first).len() > 60);
+        let numbered = number::<RunView>(&mut sample.clone(), first);
+        assert!(numbered.len() > 60, "{}", numbered.len());
         let hidden = numbers_not_shown(sample.clone(), first, |run: &RunView| {
             let html = [
                 run_page(run, PageRights::ReadOnly),
@@ -529,7 +530,12 @@ fn pages_show_exactly_the_numbers_of_their_documents() {
             let html = html.into_iter().map(|page| text_of(&page.unwrap()));
             html.chain([markdown_report(run)]).collect()
         });
-        assert_eq!(hidden, NOT_SHOWN.map(str::to_owned).into(), "{first}");
+        // A small field keeps its number where the others are large.
+        let places = numbered.into_iter().map(|(at, _)| at);
+        let not_shown: BTreeSet<String> = places
+            .filter(|at| NOT_SHOWN.contains(&at.as_str()))
+            .collect();
+        assert_eq!(hidden, not_shown, "{first}");
         let list = json!({ "schema_version": "x", "total": 1, "runs": [sample] });
         numbers_not_shown(list, first, |list: &RunList| {
             // The number of pages follows from the total.
