@@ -60,7 +60,6 @@ pub fn find_code(code: &str) -> Result<CodeSection, Vec<&'static str>> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "the test lists the pages")]
 mod tests {
     use super::*;
 

@@ -151,18 +151,18 @@ pub(crate) fn run(args: &[OsString]) -> io::Result<ExitCode> {
 fn end_processes(mark: Mark) {
     let watch = Stopwatch::start();
     let mut quiet = 0;
-    let mut asked = BTreeSet::new();
+    let mut terminated = BTreeSet::new();
     while quiet < 2 && watch.elapsed() < GRACE + KILLING {
         let found = mark.processes();
         quiet = if found.is_empty() { quiet + 1 } else { 0 };
         let numbers: BTreeSet<i32> = found.iter().map(|(pid, ..)| pid.as_raw_pid()).collect();
-        let is_first = asked.is_empty();
+        let is_first = terminated.is_empty();
         for (pid, stat, first) in found {
             let signal = match first {
                 Signal::TERM if watch.elapsed() < GRACE => {
                     // A program that got it may start others to clean up: they are spared as long as it lives.
                     let is_spared = !is_first && numbers.contains(&stat.parent);
-                    if is_spared || !asked.insert((pid.as_raw_pid(), stat.started)) {
+                    if is_spared || !terminated.insert((pid.as_raw_pid(), stat.started)) {
                         continue;
                     }
                     Signal::TERM

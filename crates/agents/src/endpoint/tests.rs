@@ -209,6 +209,7 @@ async fn reservation_waits_for_unsettled_answers() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "the test takes the record away")]
 async fn request_after_unrecorded_exchange_is_refused() {
     let (listener, dir) = (
         TcpListener::bind("127.0.0.1:0").await.unwrap(),

@@ -237,7 +237,10 @@ impl Exec {
         };
         let ran = app.block_on(execute(app, &sandbox, spawn));
         // Asked to end once more, it compares only what git ran before.
-        let refreshed = app.block_on(async { Ok(survey.refresh(&sandbox, &app.env).await) });
+        let refreshed = app.block_on(async {
+            survey.refresh(&sandbox, &app.env).await;
+            Ok(())
+        });
         if let Err(error) = refreshed {
             survey.git_failed(error.to_string());
         }

@@ -465,7 +465,8 @@ fn signed_note_outside_guarded_refs_stays() {
     let more = format!("{signed}\nmore\n");
     for (commit, note, is_accepted) in [
         (&landed, "junk\n", false),
-        (&landed, more.as_str(), true),
+        // Nobody could remove the line again.
+        (&landed, more.as_str(), false),
         (&unsigned, "another\n", true),
     ] {
         team.set_note(commit, note.as_bytes());
@@ -476,6 +477,24 @@ fn signed_note_outside_guarded_refs_stays() {
             repo.git(["update-ref", "refs/notes/crucible", &notes]);
         }
     }
+}
+
+/// git makes one of the two updates and rejects the other, after the door has judged both.
+#[test]
+fn notes_updated_through_an_alias_too_are_refused() {
+    let door = Door::new();
+    door.signed("one.txt");
+    door.team.set_note(&door.base, b"mine\n");
+    let (accepted, message) = door.push(&["refs/notes/crucible"]);
+    assert!(accepted, "{message}");
+    door.at_server(&["symbolic-ref", "refs/notes/commits", "refs/notes/crucible"]);
+    door.team.set_note(&door.base, b"other\n");
+    let alias = "refs/notes/crucible:refs/notes/commits";
+    let (accepted, message) = door.push(&["main", "refs/notes/crucible", alias]);
+    assert!(
+        !accepted && message.contains("attest-ref-moved"),
+        "{message}"
+    );
 }
 
 /// A gate of the policy may name a file of the checkout. A push that changes it would choose what runs.

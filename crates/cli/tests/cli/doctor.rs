@@ -177,6 +177,7 @@ fn doctor_prints_tables_followed_by_advice() {
     codex-cli not ready MODEL not found own login (OPENAI_API_KEY empty)
     gateway not probed MODEL http://127.0.0.1:9/v1 none wanted
     gemini-cli not ready MODEL not found own login (GEMINI_API_KEY not set)
+    ollama not probed gpt-oss:20b http://localhost:11434/v1 none wanted
     openai not ready MODEL https://api.openai.com/v1 OPENAI_API_KEY empty
     openrouter not ready MODEL https://openrouter.ai/api/v1 OPENROUTER_API_KEY not set
     replay not ready - -

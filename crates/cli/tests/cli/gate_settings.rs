@@ -392,7 +392,7 @@ fn run_without_gates_says_what_was_looked_for() {
             .exits(2);
         insta::allow_duplicates! {
             insta::assert_snapshot!(ran.stderr, @r##"
-            error: no gate found in docs and the directories above it, so no change could be verified; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
+            error: no gate found in docs and the directories above it, so no change could be verified; Crucible looked for cargo-nextest, cargo-test, npm-test, pnpm-test, yarn-test, bun-test, deno-test, vitest, jest, mocha, node-test, pytest, unittest, tox, nox, go-test, maven, gradle, ctest, dotnet-test, rspec, minitest, phpunit, mix-test, prove, just-test, make-test
               hint: Name the command that tests it: crucible run start "GOAL" --test "./run-tests"
               hint: Or for every run: `crucible init --test "./run-tests"`; `crucible gates` shows what a run uses.
             "##);

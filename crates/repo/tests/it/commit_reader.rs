@@ -16,9 +16,13 @@ use crucible_testkit::{RepoBuilder, TestRepo};
 const NOTES: &str = "refs/notes/crucible";
 
 fn reader(repo: &TestRepo) -> CommitReader {
+    reader_at(repo.path())
+}
+
+fn reader_at(path: &std::path::Path) -> CommitReader {
     let env = Environment::from_pairs([("PATH", std::env::var_os("PATH").unwrap())], "/");
     let sandbox = Arc::new(Sandbox::new(None, &env));
-    CommitReader::open(sandbox, &env, repo.path()).unwrap()
+    CommitReader::open(sandbox, &env, path).unwrap()
 }
 
 fn oid(text: &str) -> Oid {
@@ -355,4 +359,28 @@ async fn links_of_a_commit_are_read() {
         ("tools", "real"),
     ];
     assert_eq!(found, expected);
+}
+
+/// A push can name the git directory of a work tree instead of the repository.
+#[test]
+fn directories_of_work_trees_are_the_shared_one() {
+    let repo = RepoBuilder::new().file("a", "1").build();
+    let place = tempfile::tempdir().unwrap();
+    let (server, tree) = (place.path().join("server.git"), place.path().join("www"));
+    let (server_text, tree_text) = (server.to_str().unwrap(), tree.to_str().unwrap());
+    repo.git(["clone", "-q", "--bare", ".", server_text]);
+    repo.git([
+        "-C",
+        server_text,
+        "worktree",
+        "add",
+        "-q",
+        "-b",
+        "deploy",
+        tree_text,
+    ]);
+    let shared = server.canonicalize().unwrap();
+    for path in [&server, &server.join("worktrees/www"), &tree] {
+        assert_eq!(reader_at(path).directory(), shared, "{path:?}");
+    }
 }

@@ -323,12 +323,12 @@ impl CodingAgentBackend {
         let (ended, payment) = ended.await;
         let used = endpoint.close().await;
         let ended = ended.map_err(|error| wrap_error(&error))?;
-        let kept = match payment {
+        let streams = match payment {
             Payment::Sufficient => self.keep(&log, &ended),
             // Under other names, as the next session takes this one's answers like those of an interrupted one.
             Payment::Exhausted => self.keep(&format!("{log}.stopped"), &ended),
         };
-        kept.map_err(|error| wrap_error(&error))?;
+        streams.map_err(|error| wrap_error(&error))?;
         if payment == Payment::Exhausted {
             let why = used.last_refusal.unwrap_or_default();
             return Err(LlmError::ProviderOutage(Fault::new(
