@@ -581,9 +581,9 @@ mod tests {
             ended.to_string().contains("set TMPDIR to a faster disk"),
             "{ended}"
         );
-        let full_unpacked = unpack("whole", ArchiveLimits::DEFAULT.time).await.unwrap();
+        let unpacked_tree = unpack("whole", ArchiveLimits::DEFAULT.time).await.unwrap();
         assert_eq!(
-            std::fs::read_dir(full_unpacked.tree).unwrap().count(),
+            std::fs::read_dir(unpacked_tree.tree).unwrap().count(),
             2_000
         );
     }

@@ -226,9 +226,9 @@ mod tests {
     #[test]
     fn model_list_is_cut_at_limit() {
         let entries = |count: usize| json!({"data": vec![json!({"id": "m"}); count]});
-        let full_offered = listing(entries(Offered::LIMIT));
+        let full_offer = listing(entries(Offered::LIMIT));
         assert_eq!(
-            (full_offered.models.len(), full_offered.extent),
+            (full_offer.models.len(), full_offer.extent),
             (Offered::LIMIT, ListExtent::Whole)
         );
         let cut = listing(entries(Offered::LIMIT + 1));

@@ -221,12 +221,12 @@ impl Git {
         if !self.may_convert(&back) {
             return Ok(BTreeMap::new());
         }
-        let backup_temporary_index = TemporaryIndex::new(self)?;
+        let temporary_index = TemporaryIndex::new(self)?;
         self.run_ok(
-            Call::new(["read-tree", produced.base.as_str()]).with_envs(&backup_temporary_index.env),
+            Call::new(["read-tree", produced.base.as_str()]).with_envs(&temporary_index.env),
         )
         .await?;
-        let found = self.checked_out(&back, &backup_temporary_index).await?;
+        let found = self.checked_out(&back, &temporary_index).await?;
         if found.refused.is_empty() {
             return Ok(found.contents);
         }

@@ -49,7 +49,7 @@ impl Git {
     pub(crate) async fn checked_out(
         &self,
         changes: &[TreeChange],
-        backup_temporary_index: &TemporaryIndex,
+        temporary_index: &TemporaryIndex,
     ) -> Result<CheckoutConversion, RepoError> {
         let mut found = CheckoutConversion::default();
         let files = files_of(changes);
@@ -64,7 +64,7 @@ impl Git {
             .run_ok(
                 Call::new(words)
                     .reading(ended_by_nul(&paths))
-                    .with_envs(&backup_temporary_index.env),
+                    .with_envs(&temporary_index.env),
             )
             .await?;
         let mut converted = self.converts();
@@ -102,7 +102,7 @@ impl Git {
         found.contents = self
             .convert(
                 accepted.map(|file| file.path.clone()).collect(),
-                backup_temporary_index,
+                temporary_index,
             )
             .await?;
         Ok(found)
@@ -112,20 +112,20 @@ impl Git {
     pub(crate) async fn convert(
         &self,
         paths: Vec<PathBuf>,
-        backup_temporary_index: &TemporaryIndex,
+        temporary_index: &TemporaryIndex,
     ) -> Result<BTreeMap<PathBuf, Vec<u8>>, RepoError> {
         let mut contents = BTreeMap::new();
         if paths.is_empty() {
             return Ok(contents);
         }
-        let checkout = backup_temporary_index.dir.path().join("checked-out");
+        let checkout = temporary_index.dir.path().join("checked-out");
         let mut prefix = OsString::from("--prefix=");
         prefix.push(checkout.join(""));
         let words = ["checkout-index", "--quiet", "-z", "--stdin"].map(OsString::from);
         let call = Call::new(words.into_iter().chain([prefix]));
         self.run_ok(
             call.reading(ended_by_nul(&paths))
-                .with_envs(&backup_temporary_index.env),
+                .with_envs(&temporary_index.env),
         )
         .await?;
         let mut left = MAX_TOUCHED.0;

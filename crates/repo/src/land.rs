@@ -197,12 +197,12 @@ impl Git {
 
     /// Writes the objects to the repository itself. They are invisible until a branch names them.
     async fn write_tree(&self, request: &LandRequest<'_>) -> Result<Vec<TreeChange>, RepoError> {
-        let backup_temporary_index = TemporaryIndex::new(self)?.in_repository();
+        let temporary_index = TemporaryIndex::new(self)?.in_repository();
         let found = self
             .apply_to_index(
                 request.base,
                 request.patch,
-                &backup_temporary_index.env,
+                &temporary_index.env,
                 Flush::Yes,
             )
             .await?;
@@ -214,10 +214,7 @@ impl Git {
         }
         let changes = self.tree_changes(request.base, request.tree, &[]).await?;
         // Attributes outside the commit may be others than when the change was tried.
-        let refused = self
-            .checked_out(&changes, &backup_temporary_index)
-            .await?
-            .refused;
+        let refused = self.checked_out(&changes, &temporary_index).await?.refused;
         if refused.is_empty() {
             return Ok(changes);
         }
@@ -232,24 +229,19 @@ impl Git {
     ///
     /// [`RepoError::TreeChanged`] if the patch gives another tree than the verified one. Fails when git does.
     pub async fn commit_before_landing(&self, request: &LandRequest<'_>) -> Result<Oid, RepoError> {
-        let backup_temporary_index = self.verified_index(request).await?;
-        self.write_commit(request, &backup_temporary_index.env, Flush::No)
+        let temporary_index = self.verified_index(request).await?;
+        self.write_commit(request, &temporary_index.env, Flush::No)
             .await
     }
 
     /// Applies the patch in an index aside, and checks that it gives the verified tree.
     async fn verified_index(&self, request: &LandRequest<'_>) -> Result<TemporaryIndex, RepoError> {
-        let backup_temporary_index = TemporaryIndex::new(self)?;
+        let temporary_index = TemporaryIndex::new(self)?;
         let found = self
-            .apply_to_index(
-                request.base,
-                request.patch,
-                &backup_temporary_index.env,
-                Flush::No,
-            )
+            .apply_to_index(request.base, request.patch, &temporary_index.env, Flush::No)
             .await?;
         if found == *request.tree {
-            return Ok(backup_temporary_index);
+            return Ok(temporary_index);
         }
         Err(RepoError::TreeChanged {
             expected: request.tree.clone(),
@@ -263,13 +255,13 @@ impl Git {
     ///
     /// Those of [`Git::commit_before_landing`].
     pub async fn unsigned_commit(&self, request: &LandRequest<'_>) -> Result<Vec<u8>, RepoError> {
-        let backup_temporary_index = self.verified_index(request).await?;
+        let temporary_index = self.verified_index(request).await?;
         let commit = self
-            .write_unsigned(request, &backup_temporary_index.env, Flush::No)
+            .write_unsigned(request, &temporary_index.env, Flush::No)
             .await?;
         let call = Call::new(["cat-file", "commit", commit.as_str()]);
         Ok(self
-            .run_ok(call.with_envs(&backup_temporary_index.env))
+            .run_ok(call.with_envs(&temporary_index.env))
             .await?
             .stdout)
     }

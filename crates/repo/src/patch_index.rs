@@ -56,17 +56,17 @@ impl Git {
         paths: &[RepoPath],
         limit: ByteLimit,
     ) -> Result<(BTreeMap<RepoPath, Vec<u8>>, PatchIndex), RepoError> {
-        let backup_temporary_index = TemporaryIndex::new(self)?;
+        let temporary_index = TemporaryIndex::new(self)?;
         // Neither needs the other.
         let (files, before) = tokio::try_join!(
             self.files_at(base, paths, limit),
-            self.fill_from(base, paths, &backup_temporary_index)
+            self.fill_from(base, paths, &temporary_index)
         )?;
         Ok((
             files,
             PatchIndex {
                 base: base.clone(),
-                aside: backup_temporary_index,
+                aside: temporary_index,
                 before,
             },
         ))
@@ -77,15 +77,15 @@ impl Git {
         &self,
         base: &Oid,
         paths: &[RepoPath],
-        backup_temporary_index: &TemporaryIndex,
+        temporary_index: &TemporaryIndex,
     ) -> Result<Entries, RepoError> {
         if let Some(entries) = self.entries_for(base, paths).await? {
-            fill(&entries, backup_temporary_index)?;
+            fill(&entries, temporary_index)?;
             return Ok(entries);
         }
-        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(&backup_temporary_index.env))
+        self.run_ok(Call::new(["read-tree", base.as_str()]).with_envs(&temporary_index.env))
             .await?;
-        self.entries(backup_temporary_index).await
+        self.entries(temporary_index).await
     }
 
     /// Applies `patch` to the index, and returns the changes.
@@ -186,12 +186,12 @@ impl Git {
     }
 
     /// What the index holds.
-    async fn entries(&self, backup_temporary_index: &TemporaryIndex) -> Result<Entries, RepoError> {
-        if let Some(entries) = self.entries_here(backup_temporary_index) {
+    async fn entries(&self, temporary_index: &TemporaryIndex) -> Result<Entries, RepoError> {
+        if let Some(entries) = self.entries_here(temporary_index) {
             return Ok(entries);
         }
         let output = self
-            .run_ok(Call::new(["ls-files", "--stage", "-z"]).with_envs(&backup_temporary_index.env))
+            .run_ok(Call::new(["ls-files", "--stage", "-z"]).with_envs(&temporary_index.env))
             .await?;
         let entry = |record| staged(record).ok_or_else(|| output.unreadable());
         output.records().map(entry).collect()
@@ -203,8 +203,8 @@ const MAX_INDEX: ByteLimit = ByteLimit(64 << 20);
 
 impl Git {
     /// Returns the content of the index, read in this process; `None` if git has to be asked.
-    fn entries_here(&self, backup_temporary_index: &TemporaryIndex) -> Option<Entries> {
-        let bytes = fs::read_regular_up_to(&backup_temporary_index.index(), MAX_INDEX).ok()?;
+    fn entries_here(&self, temporary_index: &TemporaryIndex) -> Option<Entries> {
+        let bytes = fs::read_regular_up_to(&temporary_index.index(), MAX_INDEX).ok()?;
         let index = index_file::read(&bytes, self.hash()?)?;
         let entry =
             |entry: FileEntry| (entry.stage == 0).then_some((entry.path, (entry.mode, entry.oid)));
@@ -213,21 +213,21 @@ impl Git {
 }
 
 /// Puts the entries into the index.
-fn fill(entries: &Entries, backup_temporary_index: &TemporaryIndex) -> Result<(), RepoError> {
+fn fill(entries: &Entries, temporary_index: &TemporaryIndex) -> Result<(), RepoError> {
     if entries.is_empty() {
         return Ok(());
     }
     let entries = entries
         .iter()
         .map(|(path, (mode, oid))| (path.as_path(), *mode, oid, Stat::default()));
-    let path = backup_temporary_index.index();
+    let path = temporary_index.index();
     let mut file = fs::create_new(&path)?;
     file.write_all(&index_file::bytes(entries))
         .map_err(|source| RepoError::io("write", path, source))
 }
 
-/// `mode SP kind SP oid TAB path`; a directory has no entry of an index.
-fn parse_entry(record: &[u8]) -> Option<(PathBuf, Option<(FileMode, Oid)>)> {
+/// Parses a record of `git ls-tree`: `mode SP kind SP oid TAB path`. A directory has no entry of an index.
+pub(crate) fn parse_entry(record: &[u8]) -> Option<(PathBuf, Option<(FileMode, Oid)>)> {
     let (head, path) = split_at(record, b'\t')?;
     let fields: Vec<&[u8]> = head.split(|byte| *byte == b' ').collect();
     let [mode, kind, oid] = fields[..] else {

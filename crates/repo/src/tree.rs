@@ -170,21 +170,17 @@ impl Git {
         base: &Oid,
         patch: &[u8],
     ) -> Result<ProducedTree, RepoError> {
-        let backup_temporary_index = TemporaryIndex::new(self)?;
+        let temporary_index = TemporaryIndex::new(self)?;
         let tree = self
-            .apply_to_index(base, patch, &backup_temporary_index.env, Flush::No)
+            .apply_to_index(base, patch, &temporary_index.env, Flush::No)
             .await?;
-        let changes = self
-            .tree_changes(base, &tree, &backup_temporary_index.env)
-            .await?;
+        let changes = self.tree_changes(base, &tree, &temporary_index.env).await?;
         let ProducedChanges {
             base,
             changes,
             after,
             checked_out,
-        } = self
-            .with_contents(base, changes, &backup_temporary_index)
-            .await?;
+        } = self.with_contents(base, changes, &temporary_index).await?;
         Ok(ProducedTree {
             base,
             tree,
@@ -199,7 +195,7 @@ impl Git {
         &self,
         base: &Oid,
         changes: Vec<TreeChange>,
-        backup_temporary_index: &TemporaryIndex,
+        temporary_index: &TemporaryIndex,
     ) -> Result<ProducedChanges, RepoError> {
         let files = changes
             .iter()
@@ -207,8 +203,8 @@ impl Git {
         let contents: BTreeSet<Oid> = files.filter_map(|change| change.new_oid.clone()).collect();
         let contents: Vec<Oid> = contents.into_iter().collect();
         let (after, checked_out) = tokio::try_join!(
-            self.blobs(&contents, MAX_TOUCHED, &backup_temporary_index.env),
-            self.checked_out(&changes, backup_temporary_index)
+            self.blobs(&contents, MAX_TOUCHED, &temporary_index.env),
+            self.checked_out(&changes, temporary_index)
         )?;
         Ok(ProducedChanges {
             base: base.clone(),

@@ -324,7 +324,7 @@ async fn pass_full_gates(
     let mut record = record.clone();
     Permissions::from_events(journal.events()?).extend_attempts(&mut record);
     let verified = verify_outcome(world, dir, &record, outcome, full, journal.observer()?).await;
-    let (second_verified_again, trial) = verified?;
+    let (second_verdict, trial) = verified?;
     let failed_before = |finding: &Finding| {
         trial.as_ref().is_some_and(|trial| {
             trial
@@ -334,16 +334,15 @@ async fn pass_full_gates(
         })
     };
     let id = record.run_id.to_string();
-    let first =
-        second_verified_again
-            .verdict
-            .errors()
-            .next()
-            .map(|first| match failed_before(first) {
-                true => format!("{first}; this gate also fails without the change"),
-                false => first.to_string(),
-            });
-    let (Some(report), Some(trial)) = (second_verified_again.report, trial) else {
+    let first = second_verdict
+        .verdict
+        .errors()
+        .next()
+        .map(|first| match failed_before(first) {
+            true => format!("{first}; this gate also fails without the change"),
+            false => first.to_string(),
+        });
+    let (Some(report), Some(trial)) = (second_verdict.report, trial) else {
         return Err(RunError::NoLongerAccepted {
             id,
             first: first.unwrap_or_default(),

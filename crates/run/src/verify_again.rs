@@ -92,7 +92,7 @@ pub async fn verify_again(
     let has_ended = status(dir, ledger)?.state.is_end();
     match verify_outcome(world, dir, &record, outcome, level, observer)
         .await
-        .map(|(second_verified_again, _)| second_verified_again)
+        .map(|(second_verdict, _)| second_verdict)
     {
         Err(RunError::RepositoryChanged { base, .. }) if has_ended => {
             Err(RunError::EndedElsewhere {

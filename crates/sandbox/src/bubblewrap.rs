@@ -87,14 +87,14 @@ pub(crate) fn plan(
     } = features;
     let identity = profile.identity.check();
     identity.map_err(|detail| SandboxError::Setup { detail })?;
-    let (socket, other_owned_fd) = socket_pair()?;
+    let (socket, other_fd) = socket_pair()?;
     let routes = match (&profile.network, surroundings) {
         (Network::Hosts(hosts), StageIsolation::Namespaces) => hosts::routes(hosts)?,
         _ => Vec::new(),
     };
     let mut layout = Layout::new(profile, &target, &spawn.env, surroundings, env)?;
-    let number = other_owned_fd.as_raw_fd().to_string();
-    let mut keep = vec![other_owned_fd];
+    let number = other_fd.as_raw_fd().to_string();
+    let mut keep = vec![other_fd];
     let mut placeholders = Placeholders::default();
     let mut command = match surroundings {
         StageIsolation::Namespaces => {

@@ -158,26 +158,21 @@ pub(crate) fn mark_private_descriptors() -> io::Result<()> {
 )]
 pub(crate) fn open_terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let own_owned_fd = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
+    let own_fd = rustix::fs::open("/dev/ptmx", flags, Mode::empty())?;
     let unlocked: libc::c_int = 0;
     // SAFETY: the first call reads one number, which lives until it returns; the second takes flags and returns a descriptor.
     let other_count = unsafe {
-        if libc::ioctl(
-            own_owned_fd.as_raw_fd(),
-            libc::TIOCSPTLCK,
-            &raw const unlocked,
-        ) != 0
-        {
+        if libc::ioctl(own_fd.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlocked) != 0 {
             return Err(io::Error::last_os_error());
         }
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
-        libc::ioctl(own_owned_fd.as_raw_fd(), libc::TIOCGPTPEER, flags)
+        libc::ioctl(own_fd.as_raw_fd(), libc::TIOCGPTPEER, flags)
     };
     if other_count < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the kernel has just made this descriptor, and nobody else knows it.
-    Ok((own_owned_fd, unsafe { OwnedFd::from_raw_fd(other_count) }))
+    Ok((own_fd, unsafe { OwnedFd::from_raw_fd(other_count) }))
 }
 
 /// Lets the asynchronous runtime watch a descriptor.

@@ -28,10 +28,10 @@ impl TerminalMaster {
             action: "opening a terminal for the program",
             source,
         };
-        let (ours, other_owned_fd) = sys::open_terminal().map_err(failed)?;
+        let (ours, other_fd) = sys::open_terminal().map_err(failed)?;
         sys::resize_terminal(&ours, size).map_err(failed)?;
         let ours = sys::watch_descriptor(ours).map_err(failed)?;
-        Ok((Self(ours), ProgramTerminal::new(other_owned_fd)))
+        Ok((Self(ours), ProgramTerminal::new(other_fd)))
     }
 
     /// Changes the size, of which the kernel tells the program.

@@ -105,10 +105,12 @@ fn merge_with_hidden_parent_is_refused() {
             "{between:?}: {message}"
         );
     }
-    // The honest merge of the same two is refused for the commit that nobody signed, and one of signed ones is not.
+    // The honest merge of the same two is refused for the commit that nobody signed, and one of signed ones is not. It is
+    // not merged again: the trees of a refused commit may be huge.
     let honest = repo.head();
     let (accepted, report) = door.push(&[&format!("{honest}:refs/heads/main")]);
     assert!(!accepted && report.contains(&evil), "{report}");
+    assert!(report.contains(&honest), "{report}");
     repo.git(["checkout", "--quiet", "-b", "side", &door.base]);
     door.signed("two.txt");
     repo.git(["checkout", "--quiet", "main"]);

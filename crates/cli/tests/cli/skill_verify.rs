@@ -321,12 +321,11 @@ fn skill_passing_every_gate_is_verified_and_recorded() {
         .unwrap()
         .unwrap()
         .id;
-    let stored_skill_artifact_rows = ledger.skill_artifacts(id).unwrap();
+    let stored_artifacts = ledger.skill_artifacts(id).unwrap();
     assert!(
-        stored_skill_artifact_rows
+        stored_artifacts
             .iter()
-            .any(|stored_skill_artifact_row| stored_skill_artifact_row.kind
-                == SkillArtifactKind::VerificationReport)
+            .any(|stored_artifact| stored_artifact.kind == SkillArtifactKind::VerificationReport)
     );
     drop(ledger);
     setup.run(["ledger", "verify"]).ok();

@@ -345,9 +345,9 @@ fn missing_or_replaced_commit_is_not_landed() {
         format!("{base}\n"),
     )
     .unwrap();
-    let missing_b_tree_set = run.found(1);
+    let missing_entries = run.found(1);
     assert_eq!(
-        missing_b_tree_set,
+        missing_entries,
         BTreeSet::from([("record-commit-missing".to_owned(), commit.clone())])
     );
     // The base, under the name of the landed commit.

@@ -432,10 +432,10 @@ async fn missing_things_are_not_found() {
         "archive",
     );
     assert_eq!(std::fs::read_dir(place.path()).unwrap().count(), 0);
-    let unusual_git_hub_error = github.has_releases("no-slash").await.unwrap_err();
+    let unusual_error = github.has_releases("no-slash").await.unwrap_err();
     assert!(
-        matches!(unusual_git_hub_error, GitHubError::Odd { .. }),
-        "{unusual_git_hub_error:?}"
+        matches!(unusual_error, GitHubError::Odd { .. }),
+        "{unusual_error:?}"
     );
 }
 

@@ -566,21 +566,18 @@ async fn note_is_bounded_without_secrets_or_examples() {
         assert!(message.len() < 64 * 1024);
     }
     assert_eq!(serde_json::from_str::<ResearchNote>(&text).unwrap(), *note);
-    let stored_skill_artifact_row = setup
+    let stored_artifact = setup
         .ledger
         .skill_artifacts(setup.skill.id)
         .unwrap()
         .pop()
         .unwrap();
     assert_eq!(
-        (
-            stored_skill_artifact_row.kind,
-            stored_skill_artifact_row.digest
-        ),
+        (stored_artifact.kind, stored_artifact.digest),
         (SkillArtifactKind::ResearchNote, outcome.digest)
     );
     assert_eq!(
-        stored_skill_artifact_row.build,
+        stored_artifact.build,
         Some(note.build),
         "a note is kept with its attempt"
     );

@@ -418,15 +418,14 @@ fn trust_against_rows(
                WHERE (s.status = 'TRUSTED') <> ifnull((SELECT p.to_status = 'TRUSTED' FROM promotions p
                       WHERE p.proposal_id = s.id ORDER BY p.event_seq DESC LIMIT 1), 0) ORDER BY s.id";
     let mut statement = connection.prepare(sql)?;
-    let unusual_mapped_rows = statement.query_map([], |row| row.get::<_, i64>(0))?;
-    unusual_mapped_rows
-        .map(|id| {
-            Ok((
-                format!("skill {}", id?),
-                "its status is not what its promotions say",
-            ))
-        })
-        .collect()
+    let rows = statement.query_map([], |row| row.get::<_, i64>(0))?;
+    rows.map(|id| {
+        Ok((
+            format!("skill {}", id?),
+            "its status is not what its promotions say",
+        ))
+    })
+    .collect()
 }
 
 fn read(row: &Row<'_>) -> Result<PromotionRow, rusqlite::Error> {

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use crucible_model::ByteLimit;
+use crucible_patch::FileMode;
 
 use super::{CommitReader, ReadObject, empty_tree};
 use crate::error::RepoError;
 use crate::git::Call;
 use crate::git::store::ObjectKind;
 use crate::oid::Oid;
+use crate::patch_index::parse_entry;
 
 /// The longest target of a link that is read.
 const MAX_LINK: ByteLimit = ByteLimit(4096);
@@ -52,13 +54,9 @@ impl CommitReader {
         let output = self.ok(Call::new(words)).await?;
         let (mut paths, mut blobs) = (Vec::new(), Vec::new());
         for record in output.records() {
-            let record = String::from_utf8_lossy(record);
-            // `MODE SP kind SP oid TAB path`
-            if let Some((head, path)) = record.split_once('\t')
-                && head.starts_with("120000 ")
-                && let Some(blob) = head.rsplit(' ').next().and_then(|oid| oid.parse().ok())
-            {
-                paths.push(path.to_owned());
+            let (path, entry) = parse_entry(record).ok_or_else(|| output.unreadable())?;
+            if let Some((FileMode::Symlink, blob)) = entry {
+                paths.push(path.to_string_lossy().into_owned());
                 blobs.push(blob);
             }
         }

@@ -432,8 +432,8 @@ pub(super) fn clear_one(
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
         Err(errno) => return Err(root.fail("open", entry.parent(), errno)),
     };
-    let other_temporary_names = journal.names(index);
-    for name in [&other_temporary_names.swap_file, &other_temporary_names.old] {
+    let temporary_names = journal.names(index);
+    for name in [&temporary_names.swap_file, &temporary_names.old] {
         // A read-only file system refuses even to remove a missing file.
         let is_there = !matches!(dir.stat(name), Err(Errno::NOENT));
         match dir.unlink(name) {
@@ -460,7 +460,7 @@ pub(super) fn clear_one(
 fn put_back(
     root: &Root,
     journal: &Journal,
-    other_temporary_names: &TemporaryNames,
+    temporary_names: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<bool, Errno> {
     let dir = match root.open_directory(entry.parent()) {
@@ -472,13 +472,13 @@ fn put_back(
     let Some(before) = entry.before else {
         let is_ours = entry.after.is_some() && target.digest() == entry.after;
         // While the new content is still staged, the file's content is foreign.
-        if is_ours && read_edited_path(&dir, &other_temporary_names.swap_file)?.is_nothing() {
+        if is_ours && read_edited_path(&dir, &temporary_names.swap_file)?.is_nothing() {
             dir.unlink(entry.name())?;
         }
         return Ok(true);
     };
     let mut holder = None;
-    for name in [&other_temporary_names.old, &other_temporary_names.swap_file] {
+    for name in [&temporary_names.old, &temporary_names.swap_file] {
         if read_edited_path(&dir, name)?.digest() == Some(before) {
             holder = Some(name);
         }
@@ -486,7 +486,7 @@ fn put_back(
     let Some(holder) = holder else {
         // The change did not reach this file, or it was restored; only a file with the new content is not.
         let waits = entry.after.is_some()
-            && read_edited_path(&dir, &other_temporary_names.swap_file)?.digest() == entry.after;
+            && read_edited_path(&dir, &temporary_names.swap_file)?.digest() == entry.after;
         return Ok(waits || target.digest().is_none() || target.digest() != entry.after);
     };
     if target.is_nothing() {
@@ -502,7 +502,7 @@ fn put_back(
 /// Finishes a file with its old content, or one that was set aside.
 fn finish(
     root: &Root,
-    other_temporary_names: &TemporaryNames,
+    temporary_names: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<(), Fault> {
     let dir = root.open_directory(entry.parent())?;
@@ -510,9 +510,9 @@ fn finish(
         && entry.after.is_some()
         && read_edited_path(&dir, entry.name())?.is_nothing()
     {
-        return swap::move_to_free(&dir, &other_temporary_names.swap_file, entry.name());
+        return swap::move_to_free(&dir, &temporary_names.swap_file, entry.name());
     }
-    swap::put(&dir, other_temporary_names, entry)?;
+    swap::put(&dir, temporary_names, entry)?;
     Ok(dir.sync()?)
 }
 
@@ -525,7 +525,7 @@ fn states(root: &Root, journal: &Journal) -> Result<Vec<EntryState>, TreeEditErr
 fn state(
     root: &Root,
     journal: &Journal,
-    other_temporary_names: &TemporaryNames,
+    temporary_names: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<EntryState, TreeEditError> {
     let dir = match root.open_directory(entry.parent()) {
@@ -543,8 +543,8 @@ fn state(
         |name: &Path| read_edited_path(&dir, name).map_err(|errno| dir.fail("read", name, errno));
     let (target, spare, old) = (
         at(entry.name())?,
-        at(&other_temporary_names.swap_file)?,
-        at(&other_temporary_names.old)?,
+        at(&temporary_names.swap_file)?,
+        at(&temporary_names.old)?,
     );
     let is_new = entry.after.is_some() && target.digest() == entry.after;
     let Some(before) = entry.before else {

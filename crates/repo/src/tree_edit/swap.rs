@@ -46,43 +46,37 @@ impl From<Errno> for Fault {
 /// Makes the change of one file. When it fails, the file is as it was.
 pub(super) fn put(
     dir: &Root,
-    other_temporary_names: &TemporaryNames,
+    temporary_names: &TemporaryNames,
     entry: &JournalEntry,
 ) -> Result<(), Fault> {
     let name = entry.name();
     match (entry.before, entry.after) {
         (None, None) => Ok(()),
-        (None, Some(_)) => move_to_free(dir, &other_temporary_names.swap_file, name),
-        (Some(before), None) => set_aside(dir, name, &other_temporary_names.old, before),
-        (Some(before), Some(_)) => match dir.rename(
-            &other_temporary_names.swap_file,
-            name,
-            RenameFlags::EXCHANGE,
-        ) {
-            Ok(()) => {
-                if read_edited_path(dir, &other_temporary_names.swap_file)
-                    .is_ok_and(|look| look.digest() == Some(before))
-                {
-                    return Ok(());
+        (None, Some(_)) => move_to_free(dir, &temporary_names.swap_file, name),
+        (Some(before), None) => set_aside(dir, name, &temporary_names.old, before),
+        (Some(before), Some(_)) => {
+            match dir.rename(&temporary_names.swap_file, name, RenameFlags::EXCHANGE) {
+                Ok(()) => {
+                    if read_edited_path(dir, &temporary_names.swap_file)
+                        .is_ok_and(|look| look.digest() == Some(before))
+                    {
+                        return Ok(());
+                    }
+                    dir.rename(&temporary_names.swap_file, name, RenameFlags::EXCHANGE)?;
+                    Err(Fault::Obstacle(EditObstacle::Changed))
                 }
-                dir.rename(
-                    &other_temporary_names.swap_file,
-                    name,
-                    RenameFlags::EXCHANGE,
-                )?;
-                Err(Fault::Obstacle(EditObstacle::Changed))
-            }
-            Err(Errno::NOENT) => Err(Fault::Obstacle(EditObstacle::Missing)),
-            Err(errno) if cannot(errno) => {
-                set_aside(dir, name, &other_temporary_names.old, before)?;
-                let put = move_to_free(dir, &other_temporary_names.swap_file, name);
-                if put.is_err() {
-                    move_to_free(dir, &other_temporary_names.old, name)?;
+                Err(Errno::NOENT) => Err(Fault::Obstacle(EditObstacle::Missing)),
+                Err(errno) if cannot(errno) => {
+                    set_aside(dir, name, &temporary_names.old, before)?;
+                    let put = move_to_free(dir, &temporary_names.swap_file, name);
+                    if put.is_err() {
+                        move_to_free(dir, &temporary_names.old, name)?;
+                    }
+                    put
                 }
-                put
+                Err(errno) => Err(errno.into()),
             }
-            Err(errno) => Err(errno.into()),
-        },
+        }
     }
 }
 

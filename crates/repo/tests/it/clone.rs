@@ -343,8 +343,8 @@ async fn clone_works_from_linked_and_shallow_sources() {
         &address,
         shallow.to_str().unwrap(),
     ]);
-    let (_room, second_cloned) = clone_of(&shallow.canonicalize().unwrap(), CloneAt::Head).await;
-    assert_eq!(second_cloned.unwrap().commit, repo.oid("HEAD"));
+    let (_room, second_clone) = clone_of(&shallow.canonicalize().unwrap(), CloneAt::Head).await;
+    assert_eq!(second_clone.unwrap().commit, repo.oid("HEAD"));
 }
 
 #[tokio::test]

@@ -292,12 +292,23 @@ async fn notes_with_too_many_entries_are_refused() {
     let blob = repo.git(["rev-parse", "HEAD:a"]);
     let hundred =
         |entry: &str| -> String { (0..100).map(|at| format!("{entry}\t{at:02}\n")).collect() };
-    for mut tree in [
-        tree_of(&repo, &hundred(&format!("100644 blob {blob}"))),
-        tree_of(&repo, ""),
+    let sixteen =
+        |entry: &str| -> String { (0..16).map(|at| format!("{entry}\t{at:x}\n")).collect() };
+    let files = format!("100644 blob {blob}");
+    // A million entries with short names, too.
+    for (mut tree, wide) in [
+        (tree_of(&repo, &hundred(&files)), true),
+        (tree_of(&repo, ""), true),
+        (tree_of(&repo, &sixteen(&files)), false),
     ] {
         for _ in 0..4 {
-            tree = tree_of(&repo, &hundred(&format!("040000 tree {tree}")));
+            let entry = format!("040000 tree {tree}");
+            let entries = if wide {
+                hundred(&entry)
+            } else {
+                sixteen(&entry)
+            };
+            tree = tree_of(&repo, &entries);
         }
         let notes = commit_of(&repo, &tree);
         let refused = reader.notes_change(None, &notes).await.unwrap_err();

@@ -21,11 +21,11 @@ pub(super) fn packet(
     store: &SpecStore,
     phase: &dyn PhaseDefinition,
     idea: Option<&Idea>,
-    given_file_selectors: FileSelectors,
+    selectors: FileSelectors,
     limits: PacketLimits,
     warnings: &mut Vec<ReceiptWarning>,
 ) -> Result<Packet, SpecError> {
-    let built = built(store, phase, idea, given_file_selectors, limits, warnings);
+    let built = built(store, phase, idea, selectors, limits, warnings);
     built.map_err(|error| match error {
         SpecError::SecretInPacket { entry, rule, line } if entry == IDEA_ENTRY => {
             let (entry, line) = match idea {
@@ -42,7 +42,7 @@ fn built(
     store: &SpecStore,
     phase: &dyn PhaseDefinition,
     idea: Option<&Idea>,
-    given_file_selectors: FileSelectors,
+    file_selectors: FileSelectors,
     limits: PacketLimits,
     warnings: &mut Vec<ReceiptWarning>,
 ) -> Result<Packet, SpecError> {
@@ -56,7 +56,7 @@ fn built(
         return build_packet_with(Vec::new(), selection, limits);
     }
     let fixed = fixed_entries(store, phase.id(), idea.map(|idea| &idea.text))?;
-    let selectors = selectors_of(phase.id(), &fixed, given_file_selectors, warnings);
+    let selectors = selectors_of(phase.id(), &fixed, file_selectors, warnings);
     let Some(previous) = previous(store, phase, warnings)? else {
         return gather_packet(fixed, &selectors, limits);
     };
@@ -163,7 +163,7 @@ fn fixed_entries(
 fn selectors_of(
     phase: PhaseId,
     fixed: &[PacketEntry],
-    given_file_selectors: FileSelectors,
+    selectors: FileSelectors,
     warnings: &mut Vec<ReceiptWarning>,
 ) -> FileSelectors {
     let text = |phase| {
@@ -173,23 +173,23 @@ fn selectors_of(
         entry.map_or("", |entry| entry.content.as_str())
     };
     match phase {
-        PhaseId::Requirements | PhaseId::Design | PhaseId::Tasks => given_file_selectors,
+        PhaseId::Requirements | PhaseId::Design | PhaseId::Tasks => selectors,
         PhaseId::Review => {
             let tasks = read_tasks(&text(PhaseId::Tasks).replace("\r\n", "\n")).tasks;
             let named = tasks
                 .into_iter()
                 .flat_map(|task| task.files)
                 .filter_map(|path| path.parse().ok());
-            let (mut include, _) = existing_artifacts(&given_file_selectors, named);
-            include.extend(given_file_selectors.include.iter().cloned());
+            let (mut include, _) = existing_artifacts(&selectors, named);
+            include.extend(selectors.include.iter().cloned());
             FileSelectors {
                 include,
-                ..given_file_selectors
+                ..selectors
             }
         }
         PhaseId::Fixup => {
             let named = review_targets(&Untrusted::new(text(PhaseId::Review)));
-            let (include, missing) = existing_artifacts(&given_file_selectors, named);
+            let (include, missing) = existing_artifacts(&selectors, named);
             if !missing.is_empty() {
                 let message = format!(
                     "the review names files that do not exist: {}",
@@ -202,12 +202,12 @@ fn selectors_of(
             }
             FileSelectors {
                 include,
-                ..given_file_selectors
+                ..selectors
             }
         }
         PhaseId::Final => FileSelectors {
             include: Vec::new(),
-            ..given_file_selectors
+            ..selectors
         },
     }
 }

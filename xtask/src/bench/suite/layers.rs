@@ -85,10 +85,10 @@ impl Bench for Layers {
         let climb = |upper: ClientLayer, lower: ClientLayer| {
             side_by_side(rounds, || stand.rung(upper), || stand.rung(lower))
         };
-        let whole = |stored_storage: Storage, writes: &[usize]| {
+        let whole = |storage: Storage, writes: &[usize]| {
             side_by_side(
                 rounds,
-                || stand.rung(ClientLayer::Client(stored_storage)),
+                || stand.rung(ClientLayer::Client(storage)),
                 || stand.http(writes),
             )
         };
@@ -353,13 +353,13 @@ mod tests {
         ] {
             assert!(stand.rung(rung).unwrap() > Duration::ZERO);
         }
-        for stored_storage in [
+        for storage in [
             Storage::Nowhere,
             Storage::Recorded,
             Storage::InLedger,
             Storage::Both,
         ] {
-            assert!(stand.rung(ClientLayer::Client(stored_storage)).unwrap() > Duration::ZERO);
+            assert!(stand.rung(ClientLayer::Client(storage)).unwrap() > Duration::ZERO);
         }
         assert!(stand.http(&[10, 20]).unwrap() > Duration::ZERO);
     }

@@ -78,7 +78,7 @@ impl Bench for Pack {
                     "reading and scanning",
                 ),
             ];
-            for (ours, other_looks, name, beside_name) in shapes {
+            for (ours, other_styles, name, beside_name) in shapes {
                 cases.push(Case {
                     bench: self.name(),
                     ours: format!("{name}: {what}"),
@@ -86,7 +86,7 @@ impl Bench for Pack {
                     pair: side_by_side(
                         context.rounds,
                         || packed.build(ours),
-                        || packed.read(other_looks),
+                        || packed.read(other_styles),
                     )?,
                     goal: Goal::TimesAtMost(LIMIT),
                 });

@@ -209,20 +209,20 @@ fn git_check(repository: &Repository, patch: &Patch) -> Result<Duration, TaskErr
 
 /// What the changes of a patch cost git: an index of its own is filled with the files, changed and listed.
 fn index(repository: &Repository, patch: &Patch) -> Result<Duration, TaskError> {
-    let backup_temp_dir = scratch()?;
+    let temp_dir = scratch()?;
     let objects = repository.path().join(".git/objects");
-    let own_objects = backup_temp_dir.path().join("objects");
+    let own_objects = temp_dir.path().join("objects");
     fs::create_dir(&own_objects).map_err(TaskError::io("create", &own_objects))?;
     let own = |words: &[&str]| {
         let mut command = repository.git(words);
         command
-            .env("GIT_INDEX_FILE", backup_temp_dir.path().join("index"))
+            .env("GIT_INDEX_FILE", temp_dir.path().join("index"))
             .env("GIT_OBJECT_DIRECTORY", &own_objects)
             .env("GIT_ALTERNATE_OBJECT_DIRECTORIES", &objects)
             .stdout(Stdio::null());
         command
     };
-    let entries = backup_temp_dir.path().join("entries");
+    let entries = temp_dir.path().join("entries");
     let (mut list, mut fill, mut apply, show) = (
         own(&["ls-tree", "HEAD", "--"]),
         own(&["update-index", "--index-info"]),

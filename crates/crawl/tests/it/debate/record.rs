@@ -24,17 +24,17 @@ async fn record_has_request_and_reply() {
     ]
     .map(Clone::clone);
     assert_eq!(stage.kept.messages.len(), 3);
-    for (stored_redacted_message, request) in stage.kept.messages.iter().zip(sent) {
+    for (stored_message, request) in stage.kept.messages.iter().zip(sent) {
         let both = vec![
             ("system".to_owned(), instructions(&request)),
             ("user".to_owned(), question(&request)),
         ];
-        assert_eq!(stored_redacted_message.request, both);
+        assert_eq!(stored_message.request, both);
         assert_eq!(
             (
-                stored_redacted_message.provider.as_str(),
-                stored_redacted_message.model.as_str(),
-                stored_redacted_message.error.as_str()
+                stored_message.provider.as_str(),
+                stored_message.model.as_str(),
+                stored_message.error.as_str()
             ),
             ("gateway", "test-model", "")
         );
@@ -56,17 +56,17 @@ async fn failed_call_is_recorded_with_its_error() {
     let mut stage = Stage::new([good()], [Reply::Status(500)]);
     let error = stage.hold(1).await.unwrap_err();
     assert!(matches!(error, DebateError::Call(_)));
-    let stored_redacted_message = stage.kept.messages.last().unwrap();
+    let stored_message = stage.kept.messages.last().unwrap();
     assert_eq!(
         (
-            stored_redacted_message.phase,
-            stored_redacted_message.reply.as_str(),
-            stored_redacted_message.model.as_str()
+            stored_message.phase,
+            stored_message.reply.as_str(),
+            stored_message.model.as_str()
         ),
         ("critique", "", "")
     );
-    assert_eq!(stored_redacted_message.error, error.to_string());
-    assert!(!stored_redacted_message.error.is_empty());
+    assert_eq!(stored_message.error, error.to_string());
+    assert!(!stored_message.error.is_empty());
 }
 
 #[tokio::test]

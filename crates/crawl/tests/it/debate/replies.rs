@@ -307,12 +307,9 @@ async fn reply_error_names_owner_phase_digest() {
         "{content}"
     );
     assert!(!content.contains("today"));
-    let stored_redacted_message = &stage.kept.messages[0];
+    let stored_message = &stage.kept.messages[0];
     assert_eq!(
-        (
-            stored_redacted_message.reply.as_str(),
-            stored_redacted_message.error.as_str()
-        ),
+        (stored_message.reply.as_str(), stored_message.error.as_str()),
         (text, content.as_str())
     );
 }

@@ -284,11 +284,11 @@ async fn expired_cache_is_refreshed_and_cleared() {
     let (home, github) = (Home::new(), widgets(1));
     Asked::from_github(&github).within(home.dir.path()).await;
     github.put(FakeRepo::new("acme/widget-new"));
-    let second_asked = Asked {
+    let second_request = Asked {
         now: later(900),
         ..Asked::from_github(&github)
     };
-    let found = second_asked.within(home.dir.path()).await;
+    let found = second_request.within(home.dir.path()).await;
     assert_eq!((found.result_count, found.cached), (2, false));
     assert_eq!(github.count("/search/"), 2);
     let mut ledger = home.ledger();
