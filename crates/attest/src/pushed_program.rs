@@ -15,8 +15,8 @@ const GATE_CHANGED: Code = Code::new("attest-gate-changed");
 /// A symbolic link of the checkout: its path, and the path or name that it leads to.
 pub type TreeLink = (String, String);
 
-/// Returns an error for each path among `changed` that the gate's command may name: by its path, by its name without the
-/// extension, as a package that it imports, by a pattern, or through one of `links`. Attributes change how each file is
+/// Returns an error for each path among `changed` that the gate's command may name: by its path, as a module that it
+/// loads, by a pattern, or through one of `links`. Attributes change how each file is
 /// checked out. Files that the policy names are admitted.
 #[must_use]
 pub fn judge_pushed_programs(
@@ -44,6 +44,18 @@ pub fn judge_pushed_programs(
         .collect()
 }
 
+/// Interpreters that find a file without its extension, by the beginning of their names, and the extensions. Modules of
+/// Python count for each command, because many tools are written in it.
+const LOADERS: [(&str, &[&str]); 7] = [
+    ("", &["py", "pyc", "pyd", "so"]),
+    ("node", &["js", "mjs", "cjs", "ts", "node"]),
+    ("bun", &["js", "mjs", "cjs", "ts", "tsx", "jsx"]),
+    ("perl", &["pm", "pl"]),
+    ("ruby", &["rb"]),
+    ("lua", &["lua"]),
+    ("java", &["class", "java"]),
+];
+
 /// What a command may name. How a shell or an interpreter quotes, joins and expands words is not modelled: only letters,
 /// digits and `_` of a name are compared.
 #[derive(Default)]
@@ -51,7 +63,7 @@ struct CommandWords {
     /// Each word without other characters.
     squeezed: Vec<String>,
     /// The parts of words between other characters; those of a short option also without its first letters, as in `-mcheck`.
-    tokens: BTreeSet<String>,
+    tokens: Vec<String>,
     /// The packages of modules that Python runs or imports, with `/` between their parts.
     packages: BTreeSet<String>,
     /// The patterns whose last part begins with letters: `check*.sh`, but not `tests/*.sh`.
@@ -66,6 +78,8 @@ impl CommandWords {
         if word.starts_with('/') && word.chars().all(is_plain) {
             // A file of the server.
             self.is_module_next = false;
+            let name = word.rsplit('/').next().unwrap_or_default();
+            self.tokens.push(squeezed(name));
             return;
         }
         self.squeezed.push(squeezed(word));
@@ -75,22 +89,20 @@ impl CommandWords {
     }
 
     fn add_piece(&mut self, piece: &str) {
-        if piece.is_empty() {
+        if piece.is_empty() || piece.starts_with("--") {
+            // The name of an option is no file.
             return;
         }
-        self.tokens
-            .extend(piece.split(|c| !is_letter(c)).map(str::to_owned));
+        self.add_tokens(piece);
         let is_module = std::mem::take(&mut self.is_module_next);
-        let option = piece
-            .strip_prefix('-')
-            .filter(|rest| !rest.starts_with('-'));
+        let option = piece.strip_prefix('-');
         let glued: Vec<&str> = option.map_or_else(Vec::new, |option| {
             let starts = option.char_indices().take_while(|(_, c)| is_letter(*c));
             starts.map(|(at, c)| &option[at + c.len_utf8()..]).collect()
         });
         for rest in &glued {
-            let token = rest.split(|c| !is_letter(c)).next();
-            self.tokens.extend(token.map(str::to_owned));
+            let end = rest.find(|c| !is_letter(c)).unwrap_or(rest.len());
+            self.add_tokens(&rest[..end]);
         }
         self.is_module_next = matches!(piece, "import" | "from")
             || option.is_some_and(|option| option.ends_with('m'));
@@ -111,6 +123,13 @@ impl CommandWords {
         }
     }
 
+    fn add_tokens(&mut self, text: &str) {
+        let tokens = text
+            .split(|c| !is_letter(c))
+            .filter(|token| !token.is_empty());
+        self.tokens.extend(tokens.map(str::to_owned));
+    }
+
     /// Adds the targets of the links that are named, and of those that these name.
     fn follow(&mut self, links: &[TreeLink]) {
         let mut rest: Vec<&TreeLink> = links.iter().collect();
@@ -129,26 +148,46 @@ impl CommandWords {
     }
 
     fn may_name(&self, file: &str) -> bool {
-        let is_in_word = |part: &str| {
-            let part = squeezed(part);
-            self.squeezed.iter().any(|word| word.contains(&part))
-        };
-        let is_token = |part: &str| self.tokens.contains(part);
         let (directory, name) = file.rsplit_once('/').unwrap_or(("", file));
-        let mut directories = directory.split('/').filter(|part| !part.is_empty());
-        let stem = name.split('.').next().unwrap_or_default();
-        let is_without_extension = match stem {
-            "" => false,
+        let directories: Vec<&str> = directory
+            .split('/')
+            .filter(|part| !part.is_empty())
+            .collect();
+        let whole: Vec<&str> = directories.iter().copied().chain([name]).collect();
+        let (stem, rest) = name.split_once('.').unwrap_or((name, ""));
+        let extension = rest.rsplit('.').next().unwrap_or_default();
+        let loads = |(interpreter, extensions): &(&str, &[&str])| {
+            extensions.contains(&extension)
+                && self
+                    .tokens
+                    .iter()
+                    .any(|token| token.starts_with(interpreter))
+        };
+        let is_module = || match stem {
             "__init__" => self
                 .packages
                 .iter()
                 .any(|package| format!("/{directory}").ends_with(&format!("/{package}"))),
-            "__main__" => directories.clone().all(is_token),
-            stem => is_token(stem) && directories.clone().all(is_token),
+            "__main__" => self.has(&directories),
+            stem => self.has(&[&directories[..], &[stem]].concat()),
         };
-        is_without_extension
-            || is_in_word(name) && directories.all(is_in_word)
+        self.has(&whole)
+            || LOADERS.iter().any(loads) && is_module()
             || self.patterns.iter().any(|pattern| pattern.is_match(file))
+    }
+
+    /// Whether the command has each of these parts, as often as they are here. A part with other characters than letters may
+    /// be anywhere in a word.
+    fn has(&self, parts: &[&str]) -> bool {
+        parts.iter().all(|part| {
+            let letters = squeezed(part);
+            if letters.len() < part.len() {
+                return self.squeezed.iter().any(|word| word.contains(&letters));
+            }
+            let wanted = parts.iter().filter(|other| *other == part).count();
+            let tokens = self.tokens.iter().filter(|token| **token == letters);
+            tokens.count() >= wanted || wanted == 1 && self.squeezed.contains(&letters)
+        })
     }
 }
 
@@ -266,6 +305,13 @@ mod tests {
             "tests/__init__.py",
             "tests/test_area.py",
             "tests/unit/test_area.py",
+            "test.js",
+            "test/test.js",
+            "tests/d",
+            "go.mod",
+            "mix.exs",
+            "tox.ini",
+            "pytest.ini",
         ];
         for command in [
             &["cargo", "test", "--manifest-path", "Cargo.toml"][..],
@@ -273,6 +319,11 @@ mod tests {
             &["python3", "-m", "pytest", "tests"],
             &["python3", "-m", "unittest", "discover", "-s", "tests"],
             &["npm", "test"],
+            &["npm", "run", "test"],
+            &["node", "--test"],
+            &["go", "test", "./..."],
+            &["mix", "test"],
+            &["tox"],
             &["env", "CI=1", "make", "check"],
             &["sh", "/srv/check.sh"],
             &["sh", "-c", "exit"],

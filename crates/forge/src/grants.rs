@@ -330,7 +330,7 @@ mod tests {
                 "{place}: {refused:?}"
             );
         }
-        // What others take orders from may be looked at.
+        // What other programs run may be read.
         assert_eq!(
             reading(&[".github/workflows", "node_modules"]).check(SideEffect::ReadOnly),
             Ok(())

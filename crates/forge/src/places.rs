@@ -1,5 +1,5 @@
 //! What a place of a project means to others than the skill that writes there: Crucible's and git's own directories, what is named like a
-//! secret, and what other programs take orders from.
+//! secret, and what other programs run or read commands from.
 //!
 //! The same judgement decides which directories may be granted, which of their contents a skill sees, and which leftovers of a run are reported.
 //!
@@ -30,7 +30,7 @@ pub(crate) enum PathSensitivity {
     Own,
     /// It is named like a secret.
     Secret,
-    /// Other programs take orders from what lies there.
+    /// Other programs run what is there, or read commands from it.
     Obeyed,
 }
 
@@ -95,7 +95,7 @@ pub(crate) fn meaning(path: &str, kind: PlaceKind) -> Option<PathSensitivity> {
     }
 }
 
-/// Judges whether a skill may be let write or read below this path. What others take orders from may be read.
+/// Judges whether a skill may be let write or read below this path. What others run may be read.
 ///
 /// # Errors
 ///
@@ -136,7 +136,7 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
             Some(PathSensitivity::Own) => "that is where Crucible or git keeps what it believes",
             Some(PathSensitivity::Secret) => "it is named like a place of secrets",
             Some(PathSensitivity::Obeyed) => {
-                "other programs take orders from what lies in such a directory"
+                "other programs run what is in such a directory, or read commands from it"
             }
         };
         return Err(refused(name, why));
@@ -144,7 +144,7 @@ pub(crate) fn may_be_granted(place: &PathPrefix, usage: PlaceUse) -> Result<(), 
     Ok(())
 }
 
-/// Whether other programs take orders from a file of this path: it is run, or it says what is run.
+/// Whether other programs run a file of this path, or read from it what to run.
 fn is_obeyed(path: &str) -> bool {
     let mut names = Vec::new();
     for name in path.split('/') {

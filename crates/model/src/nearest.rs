@@ -11,8 +11,8 @@ pub const MAX_SUGGESTIONS: usize = 5;
 /// The similarity from which a name is suggested.
 const ALIKE: f32 = 0.6;
 
-/// Returns the names that are most similar to the requested one, ignoring case: at most [`MAX_SUGGESTIONS`], in
-/// the order of `current_names`.
+/// Returns the names that are similar to the requested one, ignoring case: at most [`MAX_SUGGESTIONS`], the most similar
+/// one first.
 #[must_use]
 pub fn nearest<'a>(requested: &str, current_names: &[&'a str]) -> Vec<&'a str> {
     let letters = |name: &str| {
@@ -29,10 +29,9 @@ pub fn nearest<'a>(requested: &str, current_names: &[&'a str]) -> Vec<&'a str> {
         .filter(|(_, likeness)| *likeness >= ALIKE)
         .collect();
     alike.sort_by(|a, b| b.1.total_cmp(&a.1));
-    alike.truncate(MAX_SUGGESTIONS);
-    alike.sort_by_key(|(at, _)| *at);
     alike
         .iter()
+        .take(MAX_SUGGESTIONS)
         .filter_map(|(at, _)| current_names.get(*at).copied())
         .collect()
 }
@@ -69,7 +68,7 @@ mod tests {
         let current_names = ["Export-Date", "export-data", "zebra"];
         assert_eq!(
             nearest("EXPROT-DATA", &current_names),
-            ["Export-Date", "export-data"]
+            ["export-data", "Export-Date"]
         );
         assert_eq!(nearest("zebras", &current_names), ["zebra"]);
         assert!(nearest("q", &current_names).is_empty());

@@ -19,7 +19,8 @@ impl Explain {
     pub(crate) fn run(&self, app: &App) -> Result<ExitStatus, Failure> {
         let section = find_code(&self.code).map_err(|near| {
             let hint = match near.as_slice() {
-                [] => "docs/codes/README.md lists the families of codes.".to_owned(),
+                [] => "Pass the code of a finding as it is printed, such as patch-path-denied."
+                    .to_owned(),
                 near => format!("Similar codes: {}", near.join(", ")),
             };
             Failure::usage(format!("unknown finding code {:?}", self.code)).hint(hint)

@@ -115,7 +115,7 @@ impl ResidueReason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RunByGit => "git runs this, or takes settings from it",
-            Self::Obeyed => "other programs take orders from what has this name",
+            Self::Obeyed => "other programs run a file of this name, or read commands from it",
             Self::NamedSecret => "it is named like a secret",
             Self::Executable => "it can be run",
             Self::Mode => "the permissions of this directory were changed",
