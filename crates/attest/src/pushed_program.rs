@@ -82,7 +82,12 @@ impl CommandWords {
             self.tokens.push(squeezed(name));
             return;
         }
-        self.squeezed.push(squeezed(word));
+        // The name of an option is no file, and its value may be one.
+        let value = match word.strip_prefix("--") {
+            Some(option) => option.split_once('=').map_or("", |(_, value)| value),
+            None => word,
+        };
+        self.squeezed.push(squeezed(value));
         for piece in word.split(|c: char| c.is_whitespace() || "\"'`;|&()<>=,".contains(c)) {
             self.add_piece(piece);
         }
@@ -90,7 +95,6 @@ impl CommandWords {
 
     fn add_piece(&mut self, piece: &str) {
         if piece.is_empty() || piece.starts_with("--") {
-            // The name of an option is no file.
             return;
         }
         self.add_tokens(piece);

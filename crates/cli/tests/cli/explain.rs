@@ -34,11 +34,7 @@ fn unknown_code_is_a_usage_error_with_suggestions() {
         near.stderr
     );
     let far = fixture.run(["explain", "qqqq"]).exits(2);
-    assert!(
-        far.stderr.contains("as it is printed"),
-        "{}",
-        far.stderr
-    );
+    assert!(far.stderr.contains("as it is printed"), "{}", far.stderr);
     let document = fixture.run(["explain", "qqqq", "--json"]).exits(2).error();
     assert_eq!(document["schema_version"], "crucible-error-v1");
 }
